@@ -1,0 +1,111 @@
+"""Compute results that are not evaluated before somebody reads them, and the one way to form sums of them.
+
+A result is opaque to protocols: they put it into messages and hand it to :func:`combine`. On the emulator it is a
+:class:`Deferred`, over TCP an array; protocols cannot tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emuml._kernels import weighted_sum
+from emuml.errors import ContractError
+from emuml.task import Task
+
+
+class Deferred:
+    """The value of a task, made when first read. Its shape and dtype are known before.
+
+    ``node``, ``tag`` and ``started_s`` name the task in errors, because laziness moves the moment of an error.
+    """
+
+    __slots__ = ("__weakref__", "_task", "_value", "dtype", "origin", "shape")
+
+    def __init__(self, task: Task, origin: str = "") -> None:
+        self._task: Task | None = task
+        self._value: NDArray[Any] | None = None
+        self.shape = task.shape
+        self.dtype = np.dtype(task.dtype)
+        self.origin = origin
+
+    @property
+    def evaluated(self) -> bool:
+        """Whether the value has been made."""
+        return self._value is not None
+
+    def value(self) -> NDArray[Any]:
+        """Return the array, evaluating the task the first time.
+
+        Raises
+        ------
+        RunFailed
+            If the task raises; says which node's task it was and when it started.
+        """
+        if self._value is None:
+            if self._task is None:
+                raise ContractError(f"{self.origin}: the result was read while being made")
+            task, self._task = self._task, None
+            try:
+                self._value = task.run()
+            except Exception as error:
+                self._task = task
+                error.add_note(f"while evaluating the result of {self.origin}")
+                raise
+        return self._value
+
+    def __repr__(self) -> str:
+        return f"<result {self.dtype} {self.shape}{'' if self.evaluated else ', not evaluated'}>"
+
+
+def array_of(result: NDArray[Any] | Deferred) -> NDArray[Any]:
+    """Return the array behind a compute result."""
+    return result.value() if isinstance(result, Deferred) else result
+
+
+def combine(
+    weights: Sequence[float] | NDArray[np.float64], results: Sequence[NDArray[Any] | Deferred]
+) -> NDArray[Any]:
+    """Return ``sum_j weights[j] * results[j]``, added in the order given.
+
+    The first term starts the sum, so a single result of weight 1 comes back bit for bit. The order is the caller's:
+    give results by worker or partition id, never by arrival.
+
+    Parameters
+    ----------
+    weights : sequence of float, length k
+        Dimensionless.
+    results : sequence of arrays or compute results, length k >= 1
+        Of one shape and dtype (float64 or float32).
+
+    Returns
+    -------
+    ndarray
+        A fresh array.
+
+    Raises
+    ------
+    ContractError
+        If lengths, shapes or dtypes differ, or nothing is given.
+
+    Examples
+    --------
+    >>> combine([1.0, 2.0], [np.array([1.0, 2.0]), np.array([10.0, 0.5])])
+    array([21.,  3.])
+    """
+    if len(weights) != len(results) or not len(results):
+        raise ContractError(f"combine needs as many weights as results and at least one, got {len(weights)}, {len(results)}")
+    arrays = [array_of(result) for result in results]
+    first = arrays[0]
+    for position, array in enumerate(arrays):
+        if array.shape != first.shape or array.dtype != first.dtype:
+            raise ContractError(
+                f"combine: result {position} is {array.dtype} {array.shape}, result 0 is {first.dtype} {first.shape}"
+            )
+    out = np.empty(first.size, first.dtype)
+    flat = [np.ascontiguousarray(array).reshape(-1) for array in arrays]
+    weighted_sum(np.asarray(weights, np.float64), flat, out)
+    return out.reshape(first.shape)

@@ -1,0 +1,112 @@
+"""Registered names: the word a configuration uses -> where the class lives, as strings only.
+
+Importing this module imports nothing else of the package, so command line help and lean node processes stay fast.
+Third parties add to it through the entry point group ``emuml.names`` or by writing ``module:Class`` as the name.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from emuml.errors import UserError, did_you_mean
+
+REGISTRY: dict[str, dict[str, str]] = {
+    "workload": {
+        "logistic-regression": "emuml.workloads.regression:LogisticRegression",
+        "linear-regression": "emuml.workloads.regression:LinearRegression",
+    },
+    "problem": {"regression-problem": "emuml.workloads.problem:RegressionProblem"},
+    "optimizer": {
+        "gradient-descent": "emuml.workloads.optimizers:GradientDescent",
+        "accelerated-gradient-descent": "emuml.workloads.optimizers:AcceleratedGradientDescent",
+    },
+    "schedule": {
+        "constant": "emuml.workloads.optimizers:Constant",
+        "exponential": "emuml.workloads.optimizers:Exponential",
+        "inverse-time": "emuml.workloads.optimizers:InverseTime",
+    },
+    "protocol": {"gradient-coding": "emuml.protocols.gradient_coding:GradientCoding"},
+    "code": {
+        "uncoded": "emuml.protocols.gradient_coding:Uncoded",
+        "ignore-stragglers": "emuml.protocols.gradient_coding:IgnoreStragglers",
+        "fractional-repetition": "emuml.protocols.gradient_coding:FractionalRepetition",
+    },
+    "cluster": {"cluster": "emuml.cluster.cluster:Cluster"},
+    "compute": {
+        "instant": "emuml.cluster.compute:Instant",
+        "constant": "emuml.cluster.compute:Constant",
+        "shifted-exponential": "emuml.cluster.compute:ShiftedExponential",
+        "delay-trace": "emuml.cluster.compute:DelayTrace",
+        "erasurehead-delays": "emuml.cluster.compute:ErasureHeadDelays",
+    },
+    "network": {"network": "emuml.cluster.cluster:Network"},
+    "storage": {"storage": "emuml.cluster.cluster:Storage"},
+    "detection": {"detection": "emuml.cluster.cluster:Detection"},
+    "faults": {"fault-plan": "emuml.cluster.faults:FaultPlan"},
+    "fault": {
+        "crash": "emuml.cluster.faults:Crash",
+        "start": "emuml.cluster.faults:Start",
+        "hang": "emuml.cluster.faults:Hang",
+        "partition": "emuml.cluster.faults:Partition",
+        "slow-link": "emuml.cluster.faults:SlowLink",
+        "slow-node": "emuml.cluster.faults:SlowNode",
+    },
+    "stop": {
+        "rounds": "emuml.stopping:Rounds",
+        "updates": "emuml.stopping:Updates",
+        "seconds": "emuml.stopping:Seconds",
+        "target-loss": "emuml.stopping:TargetLoss",
+        "any-of": "emuml.stopping:AnyOf",
+    },
+}
+
+
+def load(target: str) -> Any:
+    """Import ``module:Name`` and return the named object."""
+    module, _, name = target.partition(":")
+    found: Any = import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def resolve(family: str, name: str, where: str = "") -> Any:
+    """Return the class registered under ``name`` in ``family``.
+
+    Raises
+    ------
+    UserError
+        If the name is unknown; the message lists what is allowed and the nearest name.
+    """
+    known = REGISTRY.get(family, {})
+    if name not in known:
+        raise UserError(
+            f"{name!r} is unknown", where or family, ", ".join(sorted(known)), did_you_mean(name, known)
+        )
+    return load(known[name])
+
+
+def kind_of(cls: type) -> str:
+    """Return the registered name of a class, or ``module:Class`` when it has none."""
+    return f"{cls.__module__}:{cls.__qualname__}" if cls not in _kinds() else _kinds()[cls]
+
+
+def family_of(kind: str) -> str | None:
+    """Return the first family that knows ``kind``."""
+    return next((family for family, known in REGISTRY.items() if kind in known), None)
+
+
+def _kinds() -> dict[type, str]:
+    """Map the registered classes that are already imported to their names."""
+    import sys
+
+    found: dict[type, str] = {}
+    for known in REGISTRY.values():
+        for kind, target in known.items():
+            module, _, name = target.partition(":")
+            if module in sys.modules:
+                cls = getattr(sys.modules[module], name, None)
+                if isinstance(cls, type):
+                    found.setdefault(cls, kind)
+    return found

@@ -1,0 +1,103 @@
+"""When training ends: plain conditions, combinable with ``|``.
+
+Protocols ask ``reached(rounds, updates, now_s)`` at their steps. ``TargetLoss`` needs an observer, because loss is never
+computed inside a handler: engines ask ``reached_by(metrics)`` for each observed version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge, Gt
+
+from emuml.spec import check
+
+
+@dataclass(frozen=True)
+class StopCondition:
+    """Base of all stop conditions."""
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def reached(self, rounds: int, updates: int, now_s: float) -> bool:
+        """Tell whether training is over after so many rounds and updates at ``now_s`` seconds of the run."""
+        return False
+
+    def reached_by(self, metrics: Mapping[str, float]) -> bool:
+        """Tell whether observed metrics end the training."""
+        return False
+
+    def __or__(self, other: StopCondition) -> StopCondition:
+        return AnyOf((*_parts(self), *_parts(other)))
+
+
+def _parts(condition: StopCondition) -> tuple[StopCondition, ...]:
+    return condition.conditions if isinstance(condition, AnyOf) else (condition,)
+
+
+@dataclass(frozen=True)
+class Never(StopCondition):
+    """No condition: the nodes stop by themselves."""
+
+
+@dataclass(frozen=True)
+class Rounds(StopCondition):
+    """After ``count`` rounds."""
+
+    count: Annotated[int, Gt(0)]
+
+    def reached(self, rounds: int, updates: int, now_s: float) -> bool:
+        """See :class:`StopCondition`."""
+        return rounds >= self.count
+
+
+@dataclass(frozen=True)
+class Updates(StopCondition):
+    """After ``count`` updates of the parameters."""
+
+    count: Annotated[int, Gt(0)]
+
+    def reached(self, rounds: int, updates: int, now_s: float) -> bool:
+        """See :class:`StopCondition`."""
+        return updates >= self.count
+
+
+@dataclass(frozen=True)
+class Seconds(StopCondition):
+    """At the first step at or after ``limit_s`` seconds of the engine's clock."""
+
+    limit_s: Annotated[float, Ge(0)]
+
+    def reached(self, rounds: int, updates: int, now_s: float) -> bool:
+        """See :class:`StopCondition`."""
+        return now_s >= self.limit_s
+
+
+@dataclass(frozen=True)
+class TargetLoss(StopCondition):
+    """When the observed ``metric`` is at most ``value``."""
+
+    value: float
+    metric: str = "train_loss"
+
+    def reached_by(self, metrics: Mapping[str, float]) -> bool:
+        """See :class:`StopCondition`."""
+        return self.metric in metrics and metrics[self.metric] <= self.value
+
+
+@dataclass(frozen=True)
+class AnyOf(StopCondition):
+    """Whichever of ``conditions`` comes first."""
+
+    conditions: tuple[StopCondition, ...]
+
+    def reached(self, rounds: int, updates: int, now_s: float) -> bool:
+        """See :class:`StopCondition`."""
+        return any(condition.reached(rounds, updates, now_s) for condition in self.conditions)
+
+    def reached_by(self, metrics: Mapping[str, float]) -> bool:
+        """See :class:`StopCondition`."""
+        return any(condition.reached_by(metrics) for condition in self.conditions)
