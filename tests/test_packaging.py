@@ -1,0 +1,71 @@
+"""Facts of the installed package: its version, its data files, its command, what it needs at run time."""
+
+import importlib.metadata
+import importlib.resources
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import emuml
+
+PROJECT = Path(__file__).resolve().parents[1]
+TOPOLOGIES = [
+    file for file in importlib.resources.files("emuml.topologies").iterdir() if file.name.endswith((".yaml", ".yml"))
+]
+
+
+def declared():
+    return tomllib.loads((PROJECT / "pyproject.toml").read_text())
+
+
+def test_installed_version_is_the_declared_one():
+    version = declared()["project"]["version"]
+    assert importlib.metadata.version("emuml") == version
+    assert emuml.__version__ == version
+
+
+def test_citation_names_the_declared_version():
+    citation = yaml.safe_load((PROJECT / "CITATION.cff").read_text())
+    assert citation["version"] == declared()["project"]["version"]
+
+
+def test_command_is_installed_and_callable():
+    (command,) = importlib.metadata.entry_points(group="console_scripts", name="emuml")
+    assert callable(command.load())
+
+
+def test_type_information_is_shipped():
+    assert importlib.resources.files("emuml").joinpath("py.typed").is_file()
+
+
+def test_topologies_are_shipped():
+    assert "laptop-star.yaml" in {file.name for file in TOPOLOGIES}
+
+
+@pytest.mark.parametrize("file", TOPOLOGIES, ids=lambda file: file.name)
+def test_topology_is_whole(file):
+    topology = yaml.safe_load(file.read_text())
+    nodes = [node["name"] for node in [*topology["hosts"], *topology["switches"]]]
+    assert topology["format"] == 1
+    assert topology["name"] == Path(file.name).stem
+    assert len(set(nodes)) == len(nodes)
+    for link in topology["links"]:
+        assert set(link["between"]) <= set(nodes)
+        assert link["bandwidth_bytes_per_s"] > 0
+        assert link["latency_s"] >= 0
+    linked = {name for link in topology["links"] for name in link["between"]}
+    assert linked == set(nodes)
+
+
+def test_kernels_take_their_directives_from_the_build_alone():
+    # A directive in the file would win over the checked build, silently.
+    for source in (PROJECT / "emuml" / "_kernels").glob("*.pyx"):
+        assert not re.search(r"^#\s*cython\s*:", source.read_text(), re.MULTILINE), source.name
+
+
+def test_every_kernel_has_types_for_its_callers():
+    for source in (PROJECT / "emuml" / "_kernels").glob("*.pyx"):
+        assert source.with_suffix(".pyi").is_file(), f"{source.name} has no .pyi beside it"
