@@ -1,0 +1,134 @@
+"""The kernels behind random draws and decoding: compiled, or their readable twins, with the same bits.
+
+The compiled ones are taken unless ``EMUML_REFERENCE=1`` or one of them was not built; ``IMPLEMENTATION`` says which.
+A kernel that is there but cannot be loaded is an error, never a silent fallback. This is the lowest floor: it imports
+numpy and nothing of the package. ``weighted_sum`` checks its arguments; the draws leave that to ``emuml.streams``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+KERNELS = ("draws", "decode")
+"""Modules of this package that are compiled."""
+
+
+def built(name: str) -> bool:
+    """Tell whether a compiled kernel is there, loading it.
+
+    Raises
+    ------
+    ImportError
+        If it is there but cannot be loaded: built for another interpreter, damaged, or missing a library.
+    """
+    module = f"{__name__}.{name}"
+    try:
+        import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name == module:
+            return False
+        raise
+    except ImportError as error:
+        raise ImportError(
+            f"the compiled kernel {module} is there but cannot be loaded ({error}); rebuild it with "
+            "`python setup.py build_ext --inplace --force`, or set EMUML_REFERENCE=1 to run without it",
+            name=module,
+        ) from error
+    return True
+
+
+def choose() -> Literal["compiled", "reference"]:
+    """Return which implementation the environment and the build ask for: all compiled, or all twins."""
+    if os.environ.get("EMUML_REFERENCE") == "1":
+        return "reference"
+    # Each one is tried, so that a broken kernel is reported even where another one is absent.
+    missing = [name for name in KERNELS if not built(name)]
+    return "reference" if missing else "compiled"
+
+
+IMPLEMENTATION = choose()
+"""``"compiled"`` or ``"reference"``; provenance records it."""
+
+if IMPLEMENTATION == "compiled":
+    from emuml._kernels.decode import weighted_sum as _weighted_sum
+    from emuml._kernels.draws import subset, uniform, uniforms, unit_exponential, unit_exponentials, word, words
+else:
+    from emuml._kernels.reference import (
+        subset,
+        uniform,
+        uniforms,
+        unit_exponential,
+        unit_exponentials,
+        word,
+        words,
+    )
+    from emuml._kernels.reference import weighted_sum as _weighted_sum
+
+__all__ = [
+    "IMPLEMENTATION",
+    "KERNELS",
+    "built",
+    "choose",
+    "subset",
+    "uniform",
+    "uniforms",
+    "unit_exponential",
+    "unit_exponentials",
+    "weighted_sum",
+    "word",
+    "words",
+]
+
+_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+def weighted_sum(
+    weights: Sequence[float] | NDArray[np.float64], arrays: Sequence[NDArray[Any]], out: NDArray[Any]
+) -> None:
+    """Write ``sum_j weights[j] * arrays[j]`` to ``out``, added in the order given.
+
+    Per element ``out = weights[0] * arrays[0]``, then ``out += weights[j] * arrays[j]``, each product and sum rounded
+    once. Every row is read, also with weight 0 (0 * NaN is NaN): leave out the rows that are not wanted.
+
+    Parameters
+    ----------
+    weights : sequence of float, length k
+        Dimensionless; rounded to the type of the arrays first.
+    arrays : sequence of ndarray, length k >= 1
+        Separate buffers, float64 or float32, C-contiguous, of one shape; read-only ones are fine.
+    out : ndarray
+        Of the arrays' type and shape, C-contiguous, writable, and sharing memory with none of them.
+
+    Raises
+    ------
+    ValueError
+        If counts, shapes, types or layouts do not fit; the message says which array and how.
+
+    Examples
+    --------
+    >>> total = np.empty(2)
+    >>> weighted_sum([1.0, 2.0], [np.array([1.0, 2.0]), np.array([10.0, 0.5])], total)
+    >>> total
+    array([21.,  3.])
+    """
+    kind, shape = out.dtype, out.shape
+    if kind not in _FLOATS or not out.flags.c_contiguous or not out.flags.writeable:
+        raise ValueError(f"the result must be a writable, C-contiguous float64 or float32 array, got {_describe(out)}")
+    factors = np.ascontiguousarray(weights, kind)
+    if factors.shape != (len(arrays),) or not len(arrays):
+        raise ValueError(f"expected one weight per array and at least one, got {factors.shape} for {len(arrays)}")
+    for position, array in enumerate(arrays):
+        if array.shape != shape or array.dtype != kind or not array.flags.c_contiguous:
+            raise ValueError(f"array {position} is {_describe(array)}, the result is {_describe(out)}")
+    _weighted_sum(factors, list(arrays), out)
+
+
+def _describe(array: NDArray[Any]) -> str:
+    layout = "" if array.flags.c_contiguous else ", not C-contiguous"
+    return f"{array.dtype} {array.shape}{layout}{'' if array.flags.writeable else ', read-only'}"
