@@ -69,6 +69,11 @@ def generator(seed: int, node: str, stream: str) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=stream_key(seed, node, stream)))
 
 
+def halves(key: int) -> tuple[int, int]:
+    """Return the low and the high 64 bits of a key, which is what the kernels take."""
+    return key & _WORD, key >> 64
+
+
 def word(key: int, position: int) -> int:
     """Return draw number ``position`` (0 <= position < 2**64) of a stream as a 64-bit word.
 

@@ -1,0 +1,49 @@
+"""What a run runs on: workers and their speed, network, storage and faults, as plain declarations.
+
+Names are imported when first used, so that a node process loads only what its run describes. Nothing here is an
+engine: declarations answer questions, the emulator and the TCP runtime ask them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from emuml.cluster.cluster import Cluster as Cluster
+    from emuml.cluster.cluster import Detection as Detection
+    from emuml.cluster.cluster import Network as Network
+    from emuml.cluster.cluster import Storage as Storage
+    from emuml.cluster.compute import ComputeModel as ComputeModel
+    from emuml.cluster.compute import Constant as Constant
+    from emuml.cluster.compute import DelayTrace as DelayTrace
+    from emuml.cluster.compute import ErasureHeadDelays as ErasureHeadDelays
+    from emuml.cluster.compute import Instant as Instant
+    from emuml.cluster.compute import ShiftedExponential as ShiftedExponential
+    from emuml.cluster.compute import erasurehead_delays as erasurehead_delays
+
+_HOMES = {
+    "Cluster": "emuml.cluster.cluster",
+    "Network": "emuml.cluster.cluster",
+    "Storage": "emuml.cluster.cluster",
+    "Detection": "emuml.cluster.cluster",
+    "ComputeModel": "emuml.cluster.compute",
+    "Instant": "emuml.cluster.compute",
+    "Constant": "emuml.cluster.compute",
+    "ShiftedExponential": "emuml.cluster.compute",
+    "DelayTrace": "emuml.cluster.compute",
+    "ErasureHeadDelays": "emuml.cluster.compute",
+    "erasurehead_delays": "emuml.cluster.compute",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
