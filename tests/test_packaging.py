@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 import emuml
+from emuml import _kernels
 
 PROJECT = Path(__file__).resolve().parents[1]
 TOPOLOGIES = [
@@ -66,6 +67,8 @@ def test_kernels_take_their_directives_from_the_build_alone():
         assert not re.search(r"^#\s*cython\s*:", source.read_text(), re.MULTILINE), source.name
 
 
-def test_every_kernel_has_types_for_its_callers():
-    for source in (PROJECT / "emuml" / "_kernels").glob("*.pyx"):
+def test_every_kernel_is_looked_for_and_has_types_for_its_callers():
+    sources = sorted((PROJECT / "emuml" / "_kernels").glob("*.pyx"))
+    assert {source.stem for source in sources} == set(_kernels.KERNELS)
+    for source in sources:
         assert source.with_suffix(".pyi").is_file(), f"{source.name} has no .pyi beside it"
