@@ -1,0 +1,126 @@
+"""Losses of linear models on plain arrays: sums of losses and of gradients over rows, in blocks and in a fixed order.
+
+Node processes run this, so it needs numpy alone. The blocks are part of a workload's declaration: every engine makes
+the same BLAS calls and gets the same bits, and a cancelled task stops between two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emuml.errors import TaskCancelled
+from emuml.task import Cancelled, never_cancelled
+
+Vector = NDArray[np.float64]
+Rows = range | NDArray[np.int64]
+"""Rows of a matrix: a contiguous range, or chosen ones in ascending order."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss of a row as a function of its prediction ``z = x . parameters`` and its target ``y``.
+
+    Parameters
+    ----------
+    value : callable
+        ``(z, y)`` -> loss of each row.
+    slope : callable
+        ``(z, y)`` -> derivative of each row's loss by ``z``; a row's gradient is this times ``x``.
+    curvature : float
+        Upper bound of the second derivative by ``z``.
+    """
+
+    value: Callable[[Vector, Vector], Vector]
+    slope: Callable[[Vector, Vector], Vector]
+    curvature: float
+
+
+def _logistic_value(predictions: Vector, targets: Vector) -> Vector:
+    value: Vector = np.logaddexp(0.0, -targets * predictions)
+    return value
+
+
+def _logistic_slope(predictions: Vector, targets: Vector) -> Vector:
+    # -y / (1 + exp(y z)), from exp(-|y z|) <= 1, which no margin can overflow.
+    margins = targets * predictions
+    small = np.exp(-np.abs(margins))
+    value: Vector = -targets * (np.where(margins >= 0, small, 1.0) / (1.0 + small))
+    return value
+
+
+def _squared_value(predictions: Vector, targets: Vector) -> Vector:
+    value: Vector = (targets - predictions) ** 2
+    return value
+
+
+def _squared_slope(predictions: Vector, targets: Vector) -> Vector:
+    return -2.0 * (targets - predictions)
+
+
+LOSSES = {
+    "logistic": Loss(_logistic_value, _logistic_slope, 0.25),
+    "linear": Loss(_squared_value, _squared_slope, 2.0),
+}
+"""Logistic: log(1 + exp(-y z)) with targets -1 and +1. Linear: (y - z)^2."""
+
+
+def predict(features: Vector, parameters: Vector, chunk_rows: int) -> Vector:
+    """Return ``features @ parameters``, made in blocks of ``chunk_rows`` rows."""
+    predictions = np.empty(len(features))
+    for block in _blocks(range(len(features)), chunk_rows):
+        predictions[block] = features[block] @ parameters
+    return predictions
+
+
+def gradient_sum(
+    loss: Loss,
+    features: Vector,
+    targets: Vector,
+    rows: Rows,
+    parameters: Vector,
+    chunk_rows: int,
+    cancelled: Cancelled = never_cancelled,
+) -> Vector:
+    """Return the sum of the gradients of some rows, blocks added in order.
+
+    Parameters
+    ----------
+    loss : Loss
+    features : ndarray of float64, shape (all rows, parameters)
+    targets : ndarray of float64, shape (all rows,)
+    rows : range or ndarray of int64
+        Which rows, ascending and at least one.
+    parameters : ndarray of float64, shape (parameters,)
+    chunk_rows : int
+        Rows of a block.
+    cancelled : callable
+        Asked before each block.
+
+    Returns
+    -------
+    ndarray of float64, shape (parameters,)
+
+    Raises
+    ------
+    TaskCancelled
+        When ``cancelled()`` was true before a block.
+    """
+    total: Vector | None = None
+    for block in _blocks(rows, chunk_rows):
+        if cancelled():
+            raise TaskCancelled("a gradient was cancelled between two blocks of rows")
+        part = features[block]
+        summand = part.T @ loss.slope(part @ parameters, targets[block])
+        total = summand if total is None else np.add(total, summand, out=total)
+    assert total is not None, "a gradient needs at least one row"
+    return total
+
+
+def _blocks(rows: Rows, chunk_rows: int) -> Iterator[slice | NDArray[np.int64]]:
+    for start in range(0, len(rows), chunk_rows):
+        block = rows[start : start + chunk_rows]
+        yield slice(block.start, block.stop) if isinstance(block, range) else block
