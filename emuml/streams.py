@@ -179,7 +179,7 @@ def subset_at(key: int, rows: int, size: int) -> NDArray[np.int64]:
         raise UserError(f"cannot choose {size} of {rows} rows", "subset", "0 <= size <= rows")
     taken = np.zeros(rows, np.uint8)
     _kernels.subset(key & _WORD, key >> 64, size, taken)
-    return np.flatnonzero(taken).astype(np.int64, copy=False)
+    return np.flatnonzero(taken.view(np.bool_)).astype(np.int64, copy=False)
 
 
 def _flat(positions: ArrayLike) -> tuple[NDArray[np.uint64], tuple[int, ...]]:

@@ -2,7 +2,8 @@
 
 The compiled ones are taken unless ``EMUML_REFERENCE=1`` or one of them was not built; ``IMPLEMENTATION`` says which.
 A kernel that is there but cannot be loaded is an error, never a silent fallback. This is the lowest floor: it imports
-numpy and nothing of the package. ``weighted_sum`` checks its arguments; the draws leave that to ``emuml.streams``.
+numpy and nothing of the package. ``weighted_sum`` says what is wrong with its arguments; the draws leave that to
+``emuml.streams``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from emuml._kernels.reference import misfit
 
 KERNELS = ("draws", "decode")
 """Modules of this package that are compiled."""
@@ -85,8 +88,6 @@ __all__ = [
     "words",
 ]
 
-_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
-
 
 def weighted_sum(
     weights: Sequence[float] | NDArray[np.float64], arrays: Sequence[NDArray[Any]], out: NDArray[Any]
@@ -117,18 +118,7 @@ def weighted_sum(
     >>> total
     array([21.,  3.])
     """
-    kind, shape = out.dtype, out.shape
-    if kind not in _FLOATS or not out.flags.c_contiguous or not out.flags.writeable:
-        raise ValueError(f"the result must be a writable, C-contiguous float64 or float32 array, got {_describe(out)}")
-    factors = np.ascontiguousarray(weights, kind)
-    if factors.shape != (len(arrays),) or not len(arrays):
-        raise ValueError(f"expected one weight per array and at least one, got {factors.shape} for {len(arrays)}")
-    for position, array in enumerate(arrays):
-        if array.shape != shape or array.dtype != kind or not array.flags.c_contiguous:
-            raise ValueError(f"array {position} is {_describe(array)}, the result is {_describe(out)}")
-    _weighted_sum(factors, list(arrays), out)
-
-
-def _describe(array: NDArray[Any]) -> str:
-    layout = "" if array.flags.c_contiguous else ", not C-contiguous"
-    return f"{array.dtype} {array.shape}{layout}{'' if array.flags.writeable else ', read-only'}"
+    factors = np.ascontiguousarray(weights, out.dtype)
+    rows = list(arrays)
+    if not _weighted_sum(factors, rows, out):
+        raise ValueError(misfit(factors, rows, out) or "the arrays cannot be read as buffers")

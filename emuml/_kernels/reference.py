@@ -1,13 +1,12 @@
 """Readable twins of the compiled kernels; a twin and its kernel give the same bits.
 
 They serve where no kernel was compiled, under ``EMUML_REFERENCE=1``, and as what the kernels are tested against. Like
-the kernels they check nothing: their callers do. Only integers and IEEE ``+ - * /`` are used, so that results are the
+the kernels they check little: their callers do. Only integers and IEEE ``+ - * /`` are used, so that results are the
 same on every machine; ``frexp`` is exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -107,8 +106,33 @@ def subset(low: int, high: int, size: int, taken: NDArray[np.uint8]) -> None:
         taken[last if taken[chosen] else chosen] = 1
 
 
-def weighted_sum(weights: NDArray[Any], arrays: Sequence[NDArray[Any]], out: NDArray[Any]) -> None:
-    """Write ``sum_j weights[j] * arrays[j]`` to ``out``, added in the order given, starting with the first term."""
+def weighted_sum(weights: NDArray[Any], arrays: list[NDArray[Any]], out: NDArray[Any]) -> bool:
+    """Write ``sum_j weights[j] * arrays[j]`` to ``out`` and return True, or return False if the arguments do not fit.
+
+    The sum starts with its first term and goes on in the order given.
+    """
+    if misfit(weights, arrays, out):
+        return False
     np.multiply(arrays[0], weights[0], out=out)
     for weight, array in zip(weights[1:], arrays[1:], strict=True):
         out += weight * array
+    return True
+
+
+def misfit(weights: NDArray[Any], arrays: list[NDArray[Any]], out: NDArray[Any]) -> str:
+    """Say which argument of :func:`weighted_sum` does not fit and how, or return an empty string."""
+    if out.dtype not in (np.float64, np.float32) or not out.flags.c_contiguous or not out.flags.writeable:
+        return f"the result must be a writable, C-contiguous float64 or float32 array, got {_describe(out)}"
+    if weights.shape != (len(arrays),) or not arrays:
+        return f"expected one weight per array and at least one, got {weights.shape} for {len(arrays)} arrays"
+    for position, array in enumerate(arrays):
+        if array.shape != out.shape or array.dtype != out.dtype or not array.flags.c_contiguous:
+            return f"array {position} is {_describe(array)}, the result is {_describe(out)}"
+        if np.may_share_memory(array, out):
+            return f"array {position} shares memory with the result"
+    return ""
+
+
+def _describe(array: NDArray[Any]) -> str:
+    layout = "" if array.flags.c_contiguous else ", not C-contiguous"
+    return f"{array.dtype} {array.shape}{layout}{'' if array.flags.writeable else ', read-only'}"
