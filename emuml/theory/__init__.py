@@ -1,0 +1,46 @@
+"""Closed forms that runs are checked against and plans are made with: round times, moments, errors, floors.
+
+Theory imports neither protocols nor clusters; codes and compute laws answer its questions (see ``seams.py``).
+"""
+
+from emuml.theory.agc import AgcMoments, agc_moments, independent_absence_error
+from emuml.theory.coverage import (
+    arrivals_distribution,
+    coverage_probabilities,
+    coverage_probability,
+    covered_groups_distribution,
+)
+from emuml.theory.decoding_error import ignore_error, repetition_error, repetition_error_under_absence
+from emuml.theory.noise_floor import (
+    SecondMomentRecursion,
+    descent_factor,
+    largest_step,
+    noise_floor,
+    second_moment_recursion,
+)
+from emuml.theory.order_statistics import exponential_means, exponential_variances, order_statistic_moments
+from emuml.theory.round_time import expected_round_time, exponential_part, round_time_variance
+
+__all__ = [
+    "expected_round_time",
+    "round_time_variance",
+    "exponential_part",
+    "exponential_means",
+    "exponential_variances",
+    "order_statistic_moments",
+    "coverage_probability",
+    "coverage_probabilities",
+    "arrivals_distribution",
+    "covered_groups_distribution",
+    "AgcMoments",
+    "agc_moments",
+    "independent_absence_error",
+    "repetition_error",
+    "repetition_error_under_absence",
+    "ignore_error",
+    "noise_floor",
+    "descent_factor",
+    "largest_step",
+    "SecondMomentRecursion",
+    "second_moment_recursion",
+]

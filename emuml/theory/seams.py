@@ -1,0 +1,65 @@
+"""What theory needs to know of codes and compute laws, as the questions that they answer.
+
+Theory imports neither protocols nor clusters: it takes any object that answers these. Nothing here computes.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from emuml.shapes import StopRule
+
+
+class ComputeLaw(Protocol):
+    """The law of one worker's time for one answer; workers and rounds are independent."""
+
+    def ppf(self, q: ArrayLike, load: float = 1.0) -> NDArray[np.float64]:
+        """Return quantiles in seconds, in the shape of ``q``, for a load in units of ``1/workers`` of the data."""
+        ...
+
+
+@runtime_checkable
+class ShiftedExponentialLaw(Protocol):
+    """A law with closed forms: a fixed part ``load * shift_s`` and an exponential tail of mean ``mean_s``.
+
+    ``tail`` is ``"fixed"`` when the load does not scale the tail (model A) and ``"scaled"`` when it does (model B).
+    """
+
+    @property
+    def shift_s(self) -> float:
+        """Seconds per unit of load that always pass."""
+        ...
+
+    @property
+    def mean_s(self) -> float:
+        """Mean of the tail in seconds."""
+        ...
+
+    @property
+    def tail(self) -> str:
+        """Whether the load scales the tail."""
+        ...
+
+
+class BuiltCode(Protocol):
+    """A code for a known number of workers; all of them carry the same load."""
+
+    @property
+    def load(self) -> float:
+        """Work of each worker, in units of ``1/workers`` of the data."""
+        ...
+
+    def stop_rule(self) -> StopRule:
+        """Return when a round closes."""
+        ...
+
+
+class Code(Protocol):
+    """A declaration of a code."""
+
+    def build(self, workers: int, seed: int = 0, collect: int | None = None) -> BuiltCode:
+        """Return the code for so many workers."""
+        ...
