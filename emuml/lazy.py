@@ -26,7 +26,8 @@ class Deferred:
     __slots__ = ("__weakref__", "_task", "_value", "dtype", "origin", "shape")
 
     def __init__(self, task: Task, origin: str = "") -> None:
-        self._task: Task | None = task
+        # Kept after evaluation too: replicas are recognised by the identity of the inputs, which must stay alive for it.
+        self._task = task
         self._value: NDArray[Any] | None = None
         self.shape = task.shape
         self.dtype = np.dtype(task.dtype)
@@ -46,13 +47,9 @@ class Deferred:
             If the task raises; says which node's task it was and when it started.
         """
         if self._value is None:
-            if self._task is None:
-                raise ContractError(f"{self.origin}: the result was read while being made")
-            task, self._task = self._task, None
             try:
-                self._value = task.run()
+                self._value = self._task.run()
             except Exception as error:
-                self._task = task
                 error.add_note(f"while evaluating the result of {self.origin}")
                 raise
         return self._value

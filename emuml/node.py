@@ -132,12 +132,3 @@ def message_types(node: Node | type[Node]) -> tuple[type[Message], ...]:
                 found.append(value)
     return tuple(sorted(found, key=lambda message: message.__name__))
 
-
-def linked(first: type[Node] | Node, first_id: NodeId, second: type[Node] | Node, second_id: NodeId) -> bool:
-    """Tell whether two different nodes have a link: either one names the other's role."""
-    return (
-        first.talks_to is None
-        or second.talks_to is None
-        or second_id.role in first.talks_to
-        or first_id.role in second.talks_to
-    )

@@ -1,0 +1,95 @@
+"""A cluster as data: how many nodes, how long work, messages and saves take, and how crashes are noticed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from annotated_types import Ge, Gt
+
+from emuml.cluster.compute import ComputeModel, Instant
+from emuml.spec import check
+
+
+@dataclass(frozen=True)
+class Network:
+    """Links without contention: a message arrives ``latency_s + size / bandwidth_bps`` after it leaves.
+
+    Parameters
+    ----------
+    latency_s : float
+        One way, in seconds.
+    bandwidth_bps : float, optional
+        Bytes per second of each link and direction; ``None`` means that size costs nothing.
+    """
+
+    latency_s: Annotated[float, Ge(0)] = 0.0
+    bandwidth_bps: Annotated[float, Gt(0)] | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Stable storage of a node: an operation takes ``latency_s + size / bandwidth_bps``; operations are FIFO."""
+
+    latency_s: Annotated[float, Ge(0)] = 0.0
+    bandwidth_bps: Annotated[float, Gt(0)] | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def seconds(self, size_bytes: int) -> float:
+        """Return how long reading or writing this many bytes takes."""
+        return self.latency_s + (size_bytes / self.bandwidth_bps if self.bandwidth_bps else 0.0)
+
+
+@dataclass(frozen=True)
+class Detection:
+    """When neighbours learn of an exit, and of a new incarnation, in the emulator.
+
+    Parameters
+    ----------
+    exit_s : float
+        From a crash to ``on_peer(DOWN)``.
+    connect_s : float
+        From a start to ``on_peer(UP | RESTARTED)`` on a living link, beyond one network latency.
+    unreachable_s : float
+        After which a starting node is told ``DOWN`` of a peer that is not there.
+    """
+
+    exit_s: Annotated[float, Ge(0)] = 0.01
+    connect_s: Annotated[float, Ge(0)] = 0.0
+    unreachable_s: Annotated[float, Ge(0)] = 10.0
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Workers and servers, and the laws they follow.
+
+    Parameters
+    ----------
+    workers, servers : int
+    compute : ComputeModel
+        Law of task durations on nodes of role ``worker``. Other roles take no time.
+    cores : int
+        Task slots per node.
+    cancel_lag_s : float
+        From a cancel to the moment the slot is free, in the emulator.
+    """
+
+    workers: Annotated[int, Gt(0)]
+    servers: Annotated[int, Gt(0)] = 1
+    compute: ComputeModel = field(default_factory=Instant)
+    network: Network = field(default_factory=Network)
+    storage: Storage = field(default_factory=Storage)
+    detection: Detection = field(default_factory=Detection)
+    cores: Annotated[int, Gt(0)] = 1
+    cancel_lag_s: Annotated[float, Ge(0)] = 0.0
+
+    def __post_init__(self) -> None:
+        check(self)

@@ -1,0 +1,1 @@
+"""The emulator: nodes on a SimPy environment, in virtual time."""

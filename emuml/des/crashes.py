@@ -1,0 +1,132 @@
+"""Crashes, restarts and late starts in the emulator, and what the neighbours are told of them (contract 3.4, 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from emuml import effects as fx
+from emuml.cluster.faults import Crash, Fault, FaultPlan
+from emuml.des.environment import NORMAL, URGENT
+from emuml.des.machine import Machine
+from emuml.node import NodeId, PeerState
+
+if TYPE_CHECKING:
+    from emuml.des.emulator import Emulator
+
+
+class Crashes:
+    """Executes the fault plan of a run and keeps the sessions of its links."""
+
+    def __init__(self, emulator: Emulator, plan: FaultPlan) -> None:
+        self._emulator = emulator
+        self._plan = plan
+        self._sessions: dict[frozenset[NodeId], int] = {}
+        self._triggers = plan.triggers()
+        starts = (fault for fault in plan.faults if not isinstance(fault, Crash))
+        self.absent = frozenset(_node(fault) for fault in starts)
+
+    def schedule(self) -> None:
+        """Put the clock forms of the plan into the queue."""
+        emulator = self._emulator
+        for fault in self._plan.faults:
+            at_s = getattr(fault, "at_s", None)
+            if at_s is not None:
+                emulator.env.call_at(at_s, URGENT, self._strike, fault)
+
+    def reached(self, metrics: Mapping[str, float | str]) -> None:
+        """Execute the logical forms that wait for one of these counters."""
+        if not self._triggers:
+            return
+        for after in [(name, value) for name, value in metrics.items() if (name, value) in self._triggers]:
+            for fault in self._plan.faults:
+                if getattr(fault, "after", None) == after:
+                    self._strike(fault)
+            for fault in self._plan.faults:
+                if getattr(fault, "restart_after", None) == after:
+                    self._restart(self._emulator.machines[_node(fault)])
+
+    def _strike(self, fault: Fault) -> None:
+        machine = self._emulator.machines[_node(fault)]
+        self._emulator.trace.add(self._emulator.now, machine.name, "fault", type(fault).__name__)
+        if isinstance(fault, Crash):
+            self._crash(machine)
+            if fault.restart_after_s is not None:
+                at = self._emulator.env._now + fault.restart_after_s
+                self._emulator.env.call_at(at, URGENT, self._restart, machine)
+        else:
+            self.absent -= {machine.id}
+            self._restart(machine)
+
+    def _crash(self, machine: Machine) -> None:
+        emulator = self._emulator
+        if machine.life is None:
+            return
+        emulator.trace.add(emulator.now, machine.name, "crash", machine.incarnation)
+        emulator.result.ends.append(f"{machine.name} (life {machine.incarnation}) crashed at t={emulator.now:.6g} s")
+        machine.ended[machine.incarnation] = emulator.env._now
+        machine.life, machine.journal = None, None
+        for call in (*machine.timers.values(), *machine.running.values()):
+            emulator.env.cancel(call)
+        emulator.disks.lose_pending(machine)
+        machine.reset()
+        at = emulator.env._now + emulator.cluster.detection.exit_s
+        for peer in emulator.directory.neighbours(machine.id):
+            neighbour = emulator.machines[peer]
+            if neighbour.life is not None:
+                session = self._session(machine.id, peer)
+                emulator.env.call_at(at, NORMAL, self._tell_down, neighbour, machine, session)
+
+    def _tell_down(self, neighbour: Machine, machine: Machine, session: int) -> None:
+        if neighbour.life is not None:
+            link = neighbour.links.of(machine.id)
+            if link.carries and link.session == session:
+                self._tell(neighbour, machine.id, PeerState.DOWN, session)
+
+    def _session(self, first: NodeId, second: NodeId) -> int:
+        return self._sessions.get(frozenset((first, second)), 0)
+
+    def _tell(self, machine: Machine, peer: NodeId, state: PeerState, session: int) -> None:
+        emulator = self._emulator
+        waiting = machine.links.change(peer, state, session)
+        emulator.trace.add(emulator.now, machine.name, "peer", str(peer), state.value)
+        emulator.step(machine, fx.PeerChanged(peer, state), "peer", lambda: [str(peer), state.value, session, ""])
+        for message, size_bytes in waiting:
+            if machine.life is not None:
+                emulator.mail.send(machine, peer, message, size_bytes)
+
+    def _restart(self, machine: Machine) -> None:
+        emulator = self._emulator
+        if machine.life is not None:
+            return
+        emulator.start(machine, joining=True)
+        detection, now = emulator.cluster.detection, emulator.env._now
+        connected = now + emulator.cluster.network.latency_s + detection.connect_s
+        for peer in emulator.directory.neighbours(machine.id):
+            emulator.env.call_at(connected, NORMAL, self._connect, machine, machine.incarnation, emulator.machines[peer])
+
+    def _connect(self, machine: Machine, incarnation: int, neighbour: Machine) -> None:
+        emulator = self._emulator
+        if not machine.lives(incarnation):
+            return
+        if neighbour.life is None:
+            at = emulator.env._now + emulator.cluster.detection.unreachable_s
+            emulator.env.call_at(at, NORMAL, self._unreachable, machine, incarnation, neighbour)
+            return
+        old = self._session(machine.id, neighbour.id)
+        link = neighbour.links.of(machine.id)
+        if link.carries:
+            self._tell(neighbour, machine.id, PeerState.DOWN, old)
+        session = self._sessions[frozenset((machine.id, neighbour.id))] = old + 1
+        fresh = link.state == "joining" or incarnation == 1
+        self._tell(neighbour, machine.id, PeerState.UP if fresh else PeerState.RESTARTED, session)
+        if machine.lives(incarnation):
+            self._tell(machine, neighbour.id, PeerState.UP, session)
+
+    def _unreachable(self, machine: Machine, incarnation: int, neighbour: Machine) -> None:
+        if machine.lives(incarnation) and machine.links.of(neighbour.id).state == "joining":
+            self._tell(machine, neighbour.id, PeerState.DOWN, self._session(machine.id, neighbour.id))
+
+
+def _node(fault: Fault) -> NodeId:
+    return NodeId.parse(getattr(fault, "node"))

@@ -1,0 +1,238 @@
+"""The emulator's core: hands events to nodes in virtual time and executes the effects they record.
+
+It decides nothing: durations come from the cluster's laws, order from (time, class, schedule number), and whatever is
+left open is asked of ``choose``. Messages, compute slots, disks and faults have a module each.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from emuml import effects as fx
+from emuml.checks import Checker
+from emuml.cluster.cluster import Cluster
+from emuml.cluster.faults import Crash, FaultPlan, Start
+from emuml.des.crashes import Crashes
+from emuml.des.disks import Disks
+from emuml.des.environment import NORMAL, TIMER, Call, Choose, Environment
+from emuml.des.machine import Machine
+from emuml.des.mail import Mail
+from emuml.des.slots import Slots
+from emuml.directory import Directory
+from emuml.errors import Deadlock, Livelock, RunFailed
+from emuml.journal import Header, Journal, JournalWriter, blocks_digest, effects_digest
+from emuml.life import Life
+from emuml.links import Links
+from emuml.node import NodeId, Nodes
+from emuml.outcome import Logged, LogSink, Observer, Published, Run
+from emuml.roster import Roster
+from emuml.switches import checking, eager
+from emuml.trace import Trace
+
+LIVELOCK_EVENTS = 1_000_000
+BesideProcess = Callable[[Environment, Cluster], Any]
+SUPPORTED_FAULTS = (Crash, Start)
+
+
+class Emulator:
+    """One emulated run.
+
+    Parameters
+    ----------
+    nodes : mapping of NodeId -> (role, factory)
+    cluster : Cluster
+    roster : Roster
+        Same ids as ``nodes``.
+    faults : FaultPlan
+    unit_cost : float
+        Cost of a task of load 1: cost of a full pass / number of workers.
+    journal : bool
+        Whether to keep journals; it forces evaluation of everything that is sent.
+    choose : callable, optional
+        The one hook for picks that the model leaves open (default: always 0).
+    """
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        cluster: Cluster,
+        roster: Roster,
+        faults: FaultPlan | None = None,
+        unit_cost: float = 1.0,
+        journal: bool = False,
+        choose: Choose | None = None,
+        observers: Sequence[Observer] = (),
+        log_sinks: Sequence[LogSink] = (),
+        trace: Trace | None = None,
+        versions: dict[str, str] | None = None,
+    ) -> None:
+        self.env = Environment()
+        self.cluster, self.roster, self.unit_cost, self.choose = cluster, roster, unit_cost, choose
+        self.observers, self.log_sinks = tuple(observers), tuple(log_sinks)
+        self.checker = Checker() if checking() else None
+        self.eager = eager()
+        self.keep_journal = journal
+        self.versions = versions or {}
+        self.trace = Trace() if trace is None else trace
+        self.result = Run("des", self.trace)
+        self.machines = {id: Machine(id, nodes[id][1], self._law(id)) for id in roster.ids}
+        first = {id: machine.factory() for id, machine in self.machines.items()}
+        self.directory = Directory(roster, {id.role: node.talks_to for id, node in first.items()})
+        self.mail, self.slots, self.disks = Mail(self), Slots(self), Disks(self)
+        self.crashes = Crashes(self, (faults or FaultPlan()).checked_for(roster.ids, SUPPORTED_FAULTS, "des"))
+        self._execute: dict[type, Callable[[Machine, Any], None]] = {
+            fx.Send: lambda m, e: self.mail.send(m, e.to, e.message, e.size_bytes),
+            fx.SendLatest: lambda m, e: self.mail.send(m, e.to, e.message, e.size_bytes),
+            fx.Broadcast: self.mail.broadcast,
+            fx.SetTimer: self._set_timer,
+            fx.CancelTimer: self._cancel_timer,
+            fx.Compute: self.slots.compute,
+            fx.Cancel: self.slots.cancel,
+            fx.Save: self.disks.save,
+            fx.Load: self.disks.load,
+            fx.Log: self._log,
+            fx.Publish: self._publish,
+            fx.Stop: self._stop,
+        }
+
+    def _law(self, id: NodeId) -> Callable[[int, float], float]:
+        return self.cluster.compute.sampler(self.roster.seed, id) if id.role == "worker" else _instantly
+
+    @property
+    def now(self) -> float:
+        """Seconds of virtual time since the run began."""
+        return float(self.env.now)
+
+    def run(self, until_s: float | None = None, beside: Iterable[BesideProcess] = ()) -> Run:
+        """Run until a node stops the run, nothing can happen any more, or ``until_s``.
+
+        Failures of nodes and deadlocks are in the returned run's ``error``; errors of users' own SimPy processes are
+        raised as SimPy raises them.
+        """
+        began = time.perf_counter()
+        for process in beside:
+            self.env.process(process(self.env, self.cluster))
+        try:
+            self.crashes.schedule()
+            for machine in self.machines.values():
+                if machine.id not in self.crashes.absent and self.result.stopped is None:
+                    self.start(machine, joining=False)
+            self._loop(float("inf") if until_s is None else until_s)
+        except RunFailed as error:
+            self.result.error = error
+        return self._finish(time.perf_counter() - began)
+
+    def _loop(self, until_s: float) -> None:
+        env, still, last = self.env, 0, -1.0
+        while self.result.stopped is None:
+            at = env.next_time()
+            if at > until_s:
+                env._now = max(self.now, until_s) if until_s < float("inf") else env._now
+                if until_s == float("inf"):
+                    raise Deadlock(self.now, self.report())
+                return
+            if not env.live:
+                raise Deadlock(self.now, self.report())
+            still = still + 1 if at == last else 0
+            if still > LIVELOCK_EVENTS:
+                raise Livelock(self.now, still, self.report())
+            last = at
+            if self.choose is None:
+                env.step()
+            else:
+                env.step_tie(self.choose)
+
+    def _finish(self, wall_s: float) -> Run:
+        result = self.result
+        result.duration_s, result.wall_s = self.now, wall_s
+        for machine in self.machines.values():
+            if machine.life is not None:
+                result.nodes[machine.id] = machine.life.node
+        return result
+
+    def report(self) -> str:
+        """Describe every node, one a line, for deadlock and livelock errors."""
+        absent = self.crashes.absent
+        return "\n".join(machine.describe(machine.id in absent) for machine in self.machines.values())
+
+    def start(self, machine: Machine, joining: bool) -> None:
+        """Begin a new incarnation: a fresh object, then ``on_start`` with what was saved."""
+        machine.incarnation += 1
+        machine.reset()
+        machine.links = Links(joining, machine.id, machine.incarnation, absent=self.crashes.absent)
+        machine.life = Life(machine.factory(), machine.id, machine.incarnation, self.directory, self.checker)
+        if self.keep_journal:
+            header = Header("", machine.name, machine.incarnation, self.roster.seed, self.versions)
+            machine.journal = JournalWriter(header)
+            key = (machine.name, machine.incarnation)
+            self.result.journals[key] = Journal(header, machine.journal.steps)
+        self.trace.add(self.now, machine.name, "start", machine.incarnation)
+        saved = machine.store.read()
+        self.step(machine, fx.Started(saved), "start", lambda: [blocks_digest(saved), []])
+
+    def step(self, machine: Machine, event: fx.Event, kind: str, details: Callable[[], list[Any]]) -> None:
+        """Hand one event to a living node and execute the effects it recorded."""
+        life = machine.life
+        assert life is not None
+        now = self.env._now
+        effects = life.handle(event, now)
+        self.result.events += 1
+        if machine.journal is not None:
+            machine.journal.add(now, kind, details(), effects_digest(effects))
+        execute = self._execute
+        for effect in effects:
+            execute[type(effect)](machine, effect)
+            if self.result.stopped is not None or machine.life is not life:
+                return
+
+    def _set_timer(self, machine: Machine, effect: fx.SetTimer) -> None:
+        self.trace.add(self.now, machine.name, "set_timer", effect.name, effect.after_s)
+        old = machine.timers.get(effect.name)
+        if old is not None:
+            self.env.cancel(old)
+        at = self.env._now + effect.after_s
+        fire = self._fire
+        machine.timers[effect.name] = self.env.call_at(at, TIMER, fire, machine, machine.incarnation, effect)
+
+    def _cancel_timer(self, machine: Machine, effect: fx.CancelTimer) -> None:
+        self.trace.add(self.now, machine.name, "cancel_timer", effect.name)
+        self.env.cancel(machine.timers.pop(effect.name))
+
+    def _fire(self, machine: Machine, incarnation: int, effect: fx.SetTimer) -> None:
+        event = fx.TimerFired(effect.name, effect.generation)
+        if machine.lives(incarnation) and machine.life is not None and machine.life.is_current(event):
+            del machine.timers[effect.name]
+            self.trace.add(self.now, machine.name, "timer", effect.name)
+            self.step(machine, event, "timer", lambda: [effect.name])
+
+    def _log(self, machine: Machine, effect: fx.Log) -> None:
+        self.trace.add(self.now, machine.name, "log", effect.metrics)
+        logged = Logged(self.now, machine.id, effect.metrics)
+        self.result.logs.append(logged)
+        for sink in self.log_sinks:
+            sink(logged)
+        self.crashes.reached(effect.metrics)
+
+    def _publish(self, machine: Machine, effect: fx.Publish) -> None:
+        self.trace.add(self.now, machine.name, "publish", effect.version)
+        version = Published(self.now, machine.id, effect.version, effect.parameters)
+        self.result.published.append(version)
+        for observer in self.observers:
+            reason = observer(version)
+            if reason is not None:
+                self._stop(machine, fx.Stop(reason))
+
+    def _stop(self, machine: Machine, effect: fx.Stop) -> None:
+        if self.result.stopped is None:
+            self.result.stopped = effect.reason
+            self.trace.add(self.now, machine.name, "stop", effect.reason)
+
+    def soon(self, function: Callable[..., None], *args: Any) -> Call:
+        """Schedule a call at this instant, after what is already due."""
+        return self.env.call_at(self.env._now, NORMAL, function, *args)
+
+
+def _instantly(draw: int, load: float) -> float:
+    return 0.0

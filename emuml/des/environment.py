@@ -1,0 +1,109 @@
+"""A SimPy environment that also takes plain calls at absolute times, with SimPy's order of ties.
+
+Node events are not SimPy events: a :class:`Call` is a small entry in SimPy's own queue, ordered by (time, priority,
+schedule number) like everything else, so users' SimPy processes interleave with nodes exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+import simpy
+from simpy.events import Event
+
+URGENT, NORMAL, TIMER = 0, 1, 2
+"""Classes of equal times: faults, all other events, node timers (contract 6.6)."""
+
+Choose = Callable[[str, int], int]
+"""Picks one of ``n`` legal things, 0 being what happens without interference."""
+
+
+class Call:
+    """A function call in the event queue; duck-typed as a SimPy event."""
+
+    __slots__ = ("args", "callbacks", "function")
+
+    _ok = True
+    _value = None
+
+    def __init__(self, function: Callable[..., None], args: tuple[Any, ...]) -> None:
+        self.function = function
+        self.args = args
+        self.callbacks: tuple[Callable[[Call], None], ...] | None = _RUN
+
+    def __repr__(self) -> str:
+        return f"<{self.function.__name__}>"
+
+
+def _run(call: Call) -> None:
+    call.function(*call.args)
+
+
+_RUN = (_run,)
+_DEAD: tuple[Callable[[Call], None], ...] = ()
+
+
+class Environment(simpy.Environment):
+    """SimPy's environment with calls at absolute times that can be cancelled."""
+
+    def __init__(self, initial_time: float = 0.0) -> None:
+        super().__init__(initial_time)
+        self.live = 0
+        self.dead = 0
+
+    def call_at(self, at: float, priority: int, function: Callable[..., None], *args: Any) -> Call:
+        """Call ``function(*args)`` at time ``at``; never before ``now``."""
+        call = Call(function, args)
+        heappush(self._queue, (at, priority, next(self._eid), call))  # type: ignore[misc]
+        self.live += 1
+        return call
+
+    def cancel(self, call: Call) -> None:
+        """Forget a call that has not happened; its entry leaves the queue later, with bounded delay."""
+        if call.callbacks is _RUN:
+            call.callbacks = _DEAD
+            self.live -= 1
+            self.dead += 1
+            if self.dead > self.live + 64:
+                self._compact()
+
+    def _compact(self) -> None:
+        self._queue[:] = [entry for entry in self._queue if not is_dead(entry[3])]
+        heapify(self._queue)
+        self.dead = 0
+
+    def next_time(self) -> float:
+        """Drop dead entries at the head of the queue and return the time of the first living one, or infinity."""
+        queue = self._queue
+        while queue and is_dead(queue[0][3]):
+            heappop(queue)
+            self.dead -= 1
+        return queue[0][0] if queue else float("inf")
+
+    def step(self) -> None:
+        """Process the next event, as SimPy does; count calls."""
+        if type(self._queue[0][3]) is Call:
+            self.live -= 1
+        super().step()
+
+    def step_tie(self, choose: Choose) -> None:
+        """Process one of the calls that are due first in one class, picked by ``choose("tie", n)``."""
+        first = heappop(self._queue)
+        tied = [first]
+        while self._queue and self._queue[0][:2] == first[:2]:
+            tied.append(heappop(self._queue))
+        calls = [entry for entry in tied if type(entry[3]) is Call and not is_dead(entry[3])]
+        if type(first[3]) is Call and len(calls) > 1:
+            first = calls[choose("tie", len(calls))]
+        for entry in tied:
+            if entry is not first:
+                heappush(self._queue, entry)
+        heappush(self._queue, (first[0], -2, first[2], first[3]))  # type: ignore[misc]
+        self.step()
+
+
+def is_dead(event: Event | Call) -> bool:
+    """Tell whether a queue entry was cancelled."""
+    return type(event) is Call and event.callbacks is _DEAD

@@ -1,0 +1,93 @@
+"""Compute slots of emulated nodes: FIFO queues, durations from the cluster's law, cancellation, lazy results."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from emuml import effects as fx
+from emuml.des.environment import NORMAL
+from emuml.des.machine import Machine
+from emuml.journal import value_digest
+from emuml.lazy import Deferred
+from emuml.task import Task
+
+if TYPE_CHECKING:
+    from emuml.des.emulator import Emulator
+
+
+class Slots:
+    """Runs tasks in virtual time; equal tasks share one result, which is evaluated at most once."""
+
+    def __init__(self, emulator: Emulator) -> None:
+        self._emulator = emulator
+        self._results: WeakValueDictionary[Hashable, Deferred] = WeakValueDictionary()
+
+    def compute(self, machine: Machine, effect: fx.Compute) -> None:
+        """Queue a task, and begin it if a slot is free."""
+        emulator = self._emulator
+        load = effect.task.cost / emulator.unit_cost
+        emulator.trace.add(emulator.now, machine.name, "compute", effect.tag, effect.draw, load)
+        machine.queue.append(effect)
+        self._fill(machine)
+
+    def _fill(self, machine: Machine) -> None:
+        emulator = self._emulator
+        while machine.queue and machine.busy < emulator.cluster.cores:
+            effect = machine.queue.popleft()
+            machine.busy += 1
+            seconds = machine.law(effect.draw, effect.task.cost / emulator.unit_cost)
+            emulator.trace.add(emulator.now, machine.name, "begin", effect.tag, effect.draw)
+            at = emulator.env._now + seconds
+            call = emulator.env.call_at(at, NORMAL, self._end, machine, machine.incarnation, effect)
+            machine.running[effect.generation] = call
+
+    def _end(self, machine: Machine, incarnation: int, effect: fx.Compute) -> None:
+        emulator, life = self._emulator, machine.life
+        if not machine.lives(incarnation) or life is None:
+            return
+        del machine.running[effect.generation]
+        machine.busy -= 1
+        self._fill(machine)
+        emulator.trace.add(emulator.now, machine.name, "computed", effect.tag, effect.draw)
+        result = self._result(effect.task, f"task {effect.tag!r} of {machine.name}")
+        event = fx.Computed(effect.tag, result, effect.generation)
+        emulator.step(machine, event, "computed", lambda: [effect.tag, value_digest(result), 0.0])
+
+    def _result(self, task: Task, origin: str) -> Deferred:
+        try:
+            key: Hashable = task.key()
+            result = self._results.get(key)
+            if result is None:
+                result = self._results[key] = Deferred(task, origin)
+        except TypeError:  # an unhashable input: evaluated for itself
+            result = Deferred(task, origin)
+        if self._emulator.eager:
+            result.value()
+        return result
+
+    def cancel(self, machine: Machine, effect: fx.Cancel) -> None:
+        """Take a task out of the queue, or free its slot after the cluster's cancel lag."""
+        emulator = self._emulator
+        emulator.trace.add(emulator.now, machine.name, "cancel", effect.tag)
+        call = machine.running.pop(effect.generation, None)
+        if call is None:
+            queue = [queued for queued in machine.queue if queued.generation != effect.generation]
+            machine.queue.clear()
+            machine.queue.extend(queue)
+            return
+        emulator.env.cancel(call)
+        lag = emulator.cluster.cancel_lag_s
+        if lag == 0:
+            self._free(machine, machine.incarnation, effect)
+        else:
+            emulator.env.call_at(
+                emulator.env._now + lag, NORMAL, self._free, machine, machine.incarnation, effect
+            )
+
+    def _free(self, machine: Machine, incarnation: int, effect: fx.Cancel) -> None:
+        if machine.lives(incarnation):
+            machine.busy -= 1
+            self._emulator.trace.add(self._emulator.now, machine.name, "freed", effect.tag)
+            self._fill(machine)

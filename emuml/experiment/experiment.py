@@ -1,0 +1,81 @@
+"""The declaration of one experiment: workload, protocol, cluster, stop condition, seed, faults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from annotated_types import Ge, Gt
+
+from emuml.cluster.cluster import Cluster
+from emuml.cluster.faults import FaultPlan
+from emuml.errors import UserError
+from emuml.protocol import TrainingProtocol
+from emuml.roster import Roster
+from emuml.spec import Inputs, Spec, check, to_spec
+from emuml.stopping import Rounds, StopCondition
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One training run, as data; engines take the very same object.
+
+    Parameters
+    ----------
+    workload : declaration with ``problem(seed)``
+        Such as ``LogisticRegression(data="breast-cancer")``.
+    protocol : TrainingProtocol
+        Such as ``GradientCoding(code=FractionalRepetition(replication=3), collect=15)``.
+    cluster : Cluster
+    rounds : int, optional
+        Shorthand for ``stop=Rounds(rounds)``.
+    seed : int
+        Everything random derives from it through named streams.
+    stop : StopCondition, optional
+        Conditions combine with ``|``. One of ``rounds`` and ``stop`` is needed.
+    faults : FaultPlan
+    name : str
+        For folders and reports.
+
+    Raises
+    ------
+    UserError
+        If a part is of the wrong kind, out of bounds, or does not fit the others.
+    """
+
+    workload: Any
+    protocol: Any
+    cluster: Cluster
+    rounds: Annotated[int, Gt(0)] | None = None
+    seed: Annotated[int, Ge(0)] = 0
+    stop: StopCondition | None = None
+    faults: FaultPlan = field(default_factory=FaultPlan)
+    name: str = "experiment"
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.seed >= 2**64:
+            raise UserError(f"got {self.seed}", "experiment.seed", "an integer below 2**64")
+        if not isinstance(self.protocol, TrainingProtocol):
+            raise UserError(f"{type(self.protocol).__name__} is no protocol", "experiment.protocol")
+        if not hasattr(self.workload, "problem"):
+            raise UserError(f"{type(self.workload).__name__} is no workload", "experiment.workload")
+        if self.rounds is None and self.stop is None:
+            raise UserError("nothing says when to stop", "experiment", "rounds=100, or stop=...")
+        self.protocol.shape(self.roster())  # codes and barriers refuse what does not fit the number of workers
+
+    def stop_condition(self) -> StopCondition:
+        """Return when training ends: ``stop``, ``rounds``, or whichever comes first."""
+        parts = [part for part in (self.stop, Rounds(self.rounds) if self.rounds else None) if part is not None]
+        return parts[0] if len(parts) == 1 else parts[0] | parts[1]
+
+    def roster(self) -> Roster:
+        """Return the ids of the run."""
+        counts = {"server": self.cluster.servers, "worker": self.cluster.workers}
+        return Roster.of_counts(self.seed, self.stop_condition(), **counts)
+
+    def spec(self, inputs: Inputs) -> Spec:
+        """Return the canonical spec; arrays go into ``inputs``."""
+        spec = to_spec(self, inputs)
+        spec.pop("kind")
+        return dict(spec)

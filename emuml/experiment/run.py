@@ -1,0 +1,150 @@
+"""From an experiment to a result: build the problem and the nodes, run them on an engine, keep what came out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from emuml.errors import RunFailed, UserError
+from emuml.experiment.observing import Observatory
+from emuml.experiment.result import Metrics, Result
+from emuml.experiment.run_dir import RunDir
+from emuml.protocol import Outcome
+from emuml.provenance import provenance
+
+if TYPE_CHECKING:
+    from emuml.experiment.experiment import Experiment
+    from emuml.outcome import Run
+    from emuml.runtime.settings import RuntimeSettings
+
+Engine = Literal["des", "tcp"]
+Progress = Callable[[dict[str, Any]], None]
+"""Called with each row of metrics as it is made."""
+
+
+def run(
+    experiment: Experiment,
+    engine: Engine = "des",
+    *,
+    out: str | Path | None = None,
+    beside: Iterable[Callable[..., Any]] = (),
+    journal: bool | None = None,
+    runtime: RuntimeSettings | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Run an experiment on the emulator or over real TCP.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    engine : {"des", "tcp"}
+        The emulator, or local processes that talk over TCP.
+    out : path, optional
+        Folder for the run; what is done is on disk while it runs. Default: nothing on disk for ``"des"``, a
+        temporary folder that goes with the result for ``"tcp"``.
+    beside : callables
+        Users' own SimPy processes, each ``f(env, cluster)``; emulator only.
+    journal : bool, optional
+        Whether to keep journals. Default: over TCP yes, on the emulator no (it forces evaluation of all results).
+    runtime : RuntimeSettings, optional
+        Of the TCP engine.
+    progress : callable, optional
+
+    Raises
+    ------
+    UserError
+        Before anything starts.
+    RunFailed
+        If the run began and could not go on.
+
+    Examples
+    --------
+    >>> import emuml
+    >>> from emuml.cluster import Cluster, ShiftedExponential
+    >>> from emuml.protocols import GradientCoding
+    >>> from emuml.workloads import LogisticRegression
+    >>> cluster = Cluster(workers=4, compute=ShiftedExponential(shift_s=0.05, mean_s=0.5))
+    >>> workload = LogisticRegression(data="breast-cancer")
+    >>> experiment = emuml.Experiment(workload, GradientCoding(), cluster, rounds=3, seed=1)
+    >>> emuml.run(experiment).rounds
+    3
+    """
+    if engine not in ("des", "tcp"):
+        raise UserError(f"got {engine!r}", "engine", "'des' or 'tcp'")
+    began = time.perf_counter()
+    problem = experiment.workload.problem(experiment.seed)
+    folder = RunDir(Path(out), experiment, engine) if out is not None else None
+    sinks = tuple(sink for sink in (progress, folder.add_row if folder else None) if sink is not None)
+    observatory = Observatory(problem, experiment.stop_condition(), sinks)
+    try:
+        if engine == "des":
+            record = _emulate(experiment, problem, observatory, folder, bool(journal), beside)
+        else:
+            from emuml.launch.local import deploy
+
+            record = deploy(experiment, problem, observatory, folder.path if folder else None, runtime, journal)
+        result = assemble(experiment, record, observatory.rows, time.perf_counter() - began)
+        result.provenance = provenance(experiment.seed, engine, problem)
+        if folder is not None:
+            folder.finish(result)
+    finally:
+        if folder is not None:
+            folder.close()
+    return result
+
+
+def _emulate(
+    experiment: Experiment,
+    problem: Any,
+    observatory: Observatory,
+    folder: RunDir | None,
+    journal: bool,
+    beside: Iterable[Callable[..., Any]],
+) -> Run:
+    from emuml.des.emulator import Emulator
+    from emuml.trace import Trace
+
+    roster = experiment.roster()
+    emulator = Emulator(
+        experiment.protocol.nodes(problem, roster),
+        experiment.cluster,
+        roster,
+        faults=experiment.faults,
+        unit_cost=problem.full_cost / experiment.cluster.workers,
+        journal=journal,
+        observers=(observatory.on_publish,),
+        log_sinks=(observatory.on_log,),
+        trace=Trace(folder.trace_stream) if folder else None,
+    )
+    return emulator.run(beside=beside)
+
+
+def assemble(experiment: Experiment, record: Run, rows: list[dict[str, Any]], wall_s: float) -> Result:
+    """Make a result of an engine's record.
+
+    Raises
+    ------
+    RunFailed
+        If the run failed.
+    """
+    if record.error is not None:
+        raise record.error
+    if not record.published:
+        raise RunFailed("the run stopped before any parameters were published")
+    outcome = Outcome(
+        [(item.version, item.parameters) for item in record.published], [item.metrics for item in record.logs]
+    )
+    return Result(
+        experiment=experiment,
+        engine=record.engine,
+        parameters=experiment.protocol.parameters(outcome),
+        metrics=Metrics(rows),
+        trace=record.trace,
+        duration_s=record.duration_s,
+        rounds=record.published[-1].version,
+        wall_s=wall_s,
+        run=record,
+        run_dir=record.folder,
+    )

@@ -1,0 +1,96 @@
+"""The folder of a run: configuration, provenance, metrics and trace, written while the run goes on."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import yaml
+
+from emuml.errors import UserError
+from emuml.spec import Inputs
+
+if TYPE_CHECKING:
+    from emuml.experiment.experiment import Experiment
+    from emuml.experiment.result import Result
+
+FORMAT = 1
+
+
+class RunDir:
+    """A new run directory; an existing one that holds a run is refused.
+
+    ``config.yaml`` (complete, replayable), ``inputs/``, ``provenance.json``, ``metrics.csv`` (a row per logged
+    point), ``trace``, and ``parameters.npy`` at the end. ``latest`` beside it points to the newest run.
+    """
+
+    def __init__(self, path: Path, experiment: Experiment, engine: str) -> None:
+        self.path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            if (path / "config.yaml").exists():
+                raise UserError(f"{path} already holds a run", "out", "a new folder")
+            self._write_config(experiment, engine)
+            self.trace_stream: BinaryIO | None = (path / "trace").open("wb") if engine == "des" else None
+            self._metrics = (path / "metrics.csv").open("w", newline="")
+        except OSError as error:
+            raise UserError(f"cannot write the run directory: {error}", str(path)) from None
+        self._columns: list[str] | None = None
+
+    def _write_config(self, experiment: Experiment, engine: str) -> None:
+        inputs = Inputs()
+        spec = {"format": FORMAT, "engine": engine, **experiment.spec(inputs)}
+        inputs.write(self.path / "inputs")
+        (self.path / "config.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
+
+    def add_row(self, row: dict[str, Any]) -> None:
+        """Append a row of metrics; it is in the file when this returns."""
+        if self._columns is None:
+            self._columns = []
+        new = [name for name in row if name not in self._columns]
+        if new and not self._columns:
+            self._columns = list(row)
+            csv.writer(self._metrics).writerow(self._columns)
+        elif new:
+            self._widen(new)
+        csv.writer(self._metrics).writerow([_text(row.get(name)) for name in self._columns])
+        self._metrics.flush()
+
+    def _widen(self, new: list[str]) -> None:
+        """Start the file again with more columns; rows that are there keep their values."""
+        assert self._columns is not None
+        self._metrics.close()
+        path = self.path / "metrics.csv"
+        with path.open(newline="") as stream:
+            rows = list(csv.reader(stream))[1:]
+        self._columns += new
+        self._metrics = path.open("w", newline="")
+        writer = csv.writer(self._metrics)
+        writer.writerow(self._columns)
+        writer.writerows(row + [""] * len(new) for row in rows)
+
+    def finish(self, result: Result) -> None:
+        """Write what is known at the end and point ``latest`` here."""
+        result.run_dir = self.path
+        np.save(self.path / "parameters.npy", result.parameters, allow_pickle=False)
+        (self.path / "provenance.json").write_text(json.dumps(result.provenance, indent=1) + "\n")
+        (self.path / "summary.json").write_text(json.dumps(result.summary(), indent=1) + "\n")
+        latest = self.path.parent / "latest"
+        if latest.is_symlink() or not latest.exists():
+            temporary = self.path.parent / f".latest-{os.getpid()}"
+            temporary.symlink_to(self.path.name)
+            temporary.replace(latest)
+
+    def close(self) -> None:
+        """Close the files."""
+        self._metrics.close()
+        if self.trace_stream is not None:
+            self.trace_stream.close()
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else repr(value) if isinstance(value, float) else str(value)

@@ -1,0 +1,139 @@
+"""Trace records, the same kinds on both engines; every report, metric and comparison reads only these.
+
+A record is a tuple ``(time_s, node, kind, *details)``; ``KINDS`` names the details. In memory a trace is a list of
+tuples; on disk it is a sequence of length-prefixed msgpack arrays behind a header with the format version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import msgspec
+
+from emuml.errors import FormatError
+
+FORMAT = 1
+MAGIC = b"EMUMLTRC"
+KINDS: dict[str, tuple[str, ...]] = {
+    "start": ("incarnation",),
+    "crash": ("incarnation",),
+    "exit": ("incarnation", "reason"),
+    "peer": ("peer", "state"),
+    "send": ("peer", "type", "size_bytes"),
+    "discarded": ("peer", "type", "size_bytes"),
+    "receive": ("peer", "type", "size_bytes"),
+    "timer": ("name",),
+    "set_timer": ("name", "after_s"),
+    "cancel_timer": ("name",),
+    "compute": ("tag", "draw", "load"),
+    "begin": ("tag", "draw"),
+    "computed": ("tag", "draw"),
+    "cancel": ("tag",),
+    "freed": ("tag",),
+    "save": ("tag", "size_bytes"),
+    "saved": ("tag",),
+    "load": ("tag",),
+    "loaded": ("tag",),
+    "log": ("metrics",),
+    "publish": ("version",),
+    "fault": ("what",),
+    "stop": ("reason",),
+}
+"""Kind of record -> names of its details."""
+
+_HEADER = struct.Struct("<8sI")
+_LENGTH = struct.Struct("<I")
+
+
+class Record(NamedTuple):
+    """One trace record, read back."""
+
+    time_s: float
+    node: str
+    kind: str
+    details: dict[str, Any]
+
+
+class Trace:
+    """Records in the order in which an engine made them, kept in memory and streamed to a file if one is given.
+
+    Parameters
+    ----------
+    stream : binary file, optional
+        Records are written as they are made, so that an interrupted run keeps what it did.
+    keep : bool
+        Whether records also stay in memory.
+    """
+
+    def __init__(self, stream: BinaryIO | None = None, keep: bool = True) -> None:
+        self.rows: list[tuple[Any, ...]] = []
+        self._keep = keep
+        self._stream = stream
+        self._encode = msgspec.msgpack.Encoder(enc_hook=str).encode
+        if stream is not None:
+            stream.write(_HEADER.pack(MAGIC, FORMAT))
+
+    def add(self, time_s: float, node: str, kind: str, *details: Any) -> None:
+        """Append one record."""
+        row = (time_s, node, kind, *details)
+        if self._keep:
+            self.rows.append(row)
+        if self._stream is not None:
+            data = self._encode(row)
+            self._stream.write(_LENGTH.pack(len(data)) + data)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Record]:
+        return (as_record(row) for row in self.rows)
+
+    def of(self, *kinds: str) -> list[Record]:
+        """Return the records of some kinds, in order."""
+        return [as_record(row) for row in self.rows if row[2] in kinds]
+
+    def digest(self) -> str:
+        """Return the SHA-256 over all records: equal runs have equal digests."""
+        digest = hashlib.sha256()
+        for row in self.rows:
+            digest.update(self._encode(row))
+        return digest.hexdigest()
+
+
+def as_record(row: tuple[Any, ...]) -> Record:
+    """Name the details of a row."""
+    time_s, node, kind, *details = row
+    return Record(time_s, str(node), kind, dict(zip(KINDS[kind], details, strict=True)))
+
+
+def read_rows(path: Path) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a trace file; a tail cut by an interruption is left out.
+
+    Raises
+    ------
+    FormatError
+        If the file is no trace, or of another version.
+    """
+    with path.open("rb") as stream:
+        header = stream.read(_HEADER.size)
+        if len(header) < _HEADER.size or header[:8] != MAGIC:
+            raise FormatError("this is no trace file", str(path))
+        version = _HEADER.unpack(header)[1]
+        if version != FORMAT:
+            raise FormatError(f"trace format {version}", str(path), f"format {FORMAT}")
+        while len(prefix := stream.read(_LENGTH.size)) == _LENGTH.size:
+            data = stream.read(_LENGTH.unpack(prefix)[0])
+            if len(data) < _LENGTH.unpack(prefix)[0]:
+                return
+            yield tuple(msgspec.msgpack.decode(data))
+
+
+def merge(traces: Iterable[Iterable[tuple[Any, ...]]]) -> Trace:
+    """Merge the rows of several nodes by time; equal times keep the order of the traces given."""
+    merged = Trace()
+    merged.rows = sorted((row for rows in traces for row in rows), key=lambda row: row[0])
+    return merged
