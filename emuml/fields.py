@@ -139,8 +139,12 @@ class _Optional(Kind):
         self.exact, self.accepts, self.freezes = inner.exact, inner.accepts, inner.freezes
 
     def check(self, value: Any, where: str) -> None:
-        if value is not None:
+        if value is None:
+            return
+        try:
             self.inner.check(value, where)
+        except MessageError as error:
+            raise MessageError(f"{error}, or None") from None
 
     def freeze(self, value: Any) -> Any:
         return None if value is None else self.inner.freeze(value)
