@@ -62,6 +62,8 @@ class DecodeError(EmumlError):
     """Bytes that are no message of the expected types; the text says why."""
 
 
+# Says to type checkers what the options below mean at run time: subclasses are frozen without saying so.
+@typing.dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class Message(msgspec.Struct, frozen=True, array_like=True, tag=True, forbid_unknown_fields=True):
     """Base of all messages: an immutable record with typed fields, tagged with its class name.
 

@@ -1,7 +1,8 @@
 """Messages: what they refuse, what freezing shares and copies, and that the wire gives back value and type."""
 
+import contextlib
 import pickle
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -231,6 +232,10 @@ def test_digest_covers_meta_and_the_checksums_of_chunks() -> None:
     assert digest(Single(array[::-1])) != digest(message)
 
 
+def make(name: str, *fields: Any) -> type[Message]:
+    return cast(type[Message], msgspec.defstruct(name, fields, bases=(Message,), frozen=True))
+
+
 class Number(int):
     pass
 
@@ -301,7 +306,7 @@ FORBIDDEN = [set[int], Any, object, dict[int, int], list, dict, int | str, compl
 
 @pytest.mark.parametrize("annotation", FORBIDDEN, ids=str)
 def test_a_forbidden_annotation_names_class_and_field(annotation: Any) -> None:
-    kind = msgspec.defstruct("Odd", [("fine", int), ("what", annotation)], bases=(Message,), frozen=True)
+    kind = make("Odd", ("fine", int), ("what", annotation))
     with pytest.raises(MessageError, match=r"^Odd\.what: .*cannot be sent; allowed"):
         kind(1, 2)
     with pytest.raises(MessageError, match=r"^Odd\.what"):
@@ -447,10 +452,6 @@ def test_equality_is_that_of_bits() -> None:
 def fingerprints(*kinds: type[Message]) -> tuple[bytes, dict[str, bytes]]:
     decoder = Decoder(kinds)
     return decoder.schema, decoder.message_digests
-
-
-def make(name: str, *fields: Any) -> type[Message]:
-    return msgspec.defstruct(name, fields, bases=(Message,), frozen=True)
 
 
 def test_schema_is_the_documented_hash() -> None:
@@ -599,10 +600,13 @@ def test_deep_nesting_is_refused(prefix: bytes, nest: bytes) -> None:
 @given(st.binary(max_size=60) | st.binary(max_size=50).map(b"\x94\xa4Push\x07".__add__), st.integers(0, 3))
 @settings(max_examples=500)
 def test_random_bytes_decode_or_are_refused(meta: bytes, n_segments: int) -> None:
-    try:
+    with contextlib.suppress(DecodeError):
         Decoder([Push, Pull]).decode_meta(meta, n_segments, 0)
-    except DecodeError as error:
-        assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_the_error_survives_pickling() -> None:
+    error = DecodeError("why")
+    assert str(pickle.loads(pickle.dumps(error))) == str(DecodeError(*error.args)) == "why"
 
 
 def test_every_flipped_bit_decodes_to_what_was_announced_or_is_refused() -> None:
