@@ -39,7 +39,8 @@ class Saved(Mapping[Any, Any]):
         KeyError
             If the block was never saved.
         """
-        return self._history[block][-1][0]
+        version: int = self._history[block][-1][0]
+        return version
 
     def previous(self, block: Any) -> Any:
         """Return the value saved before the newest one, or ``None`` when there is none."""

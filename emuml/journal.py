@@ -39,7 +39,7 @@ class Header(msgspec.Struct, frozen=True):
 class Step(msgspec.Struct, frozen=True, array_like=True):
     """One event and the digest of the effects that its handler recorded.
 
-    ``details`` by kind: start [blocks, sessions]; message [sender, incarnation, session, seq, digest]; timer [name];
+    ``details`` by kind: start [blocks, sessions, joining, absent]; message [sender, incarnation, session, seq, digest]; timer [name];
     computed [tag, digest, seconds]; saved [tag]; loaded [tag, blocks]; peer [peer, state, session, reason].
     """
 
@@ -127,7 +127,7 @@ def value_digest(value: Any, crc: int = 0) -> int:
     if isinstance(value, (np.ndarray, Deferred)):
         array = np.ascontiguousarray(array_of(value))
         crc = crc32c.crc32c(f"{array.dtype.str}{array.shape}".encode(), crc)
-        return int(crc32c.crc32c(array.reshape(-1).view(np.uint8), crc))
+        return int(crc32c.crc32c(array.reshape(-1).view(np.uint8).data, crc))
     if isinstance(value, Message):
         return int(crc32c.crc32c(digest(value).to_bytes(4, "little"), crc))
     if isinstance(value, Mapping):

@@ -16,12 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from emuml.blocks import Saved
     from emuml.context import Context
-    from emuml.lazy import Deferred
-    from emuml.message import Message
+    from emuml.message import Array, Message
 
 
 class NodeId(msgspec.Struct, frozen=True, order=True, array_like=True, cache_hash=True):
@@ -89,7 +86,7 @@ class Node:
     def on_timer(self, ctx: Context, name: str) -> None:
         """The timer set under ``name`` expired."""
 
-    def on_computed(self, ctx: Context, tag: Hashable, result: NDArray[Any] | Deferred) -> None:
+    def on_computed(self, ctx: Context, tag: Hashable, result: Array) -> None:
         """The task started under ``tag`` is done; ``result`` is opaque: put it in messages or ``combine`` it."""
 
     def on_saved(self, ctx: Context, tag: Hashable) -> None:

@@ -8,8 +8,9 @@ declarations. Its spec is ``{"kind": name, field: value, ...}`` with every field
 from __future__ import annotations
 
 import hashlib
+import operator
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -129,7 +130,7 @@ def class_of(kind: str) -> Any:
 
 
 @cache
-def _hints(cls: type) -> dict[str, Any]:
+def _hints(cls: Hashable) -> dict[str, Any]:
     return get_type_hints(cls, include_extras=True)
 
 
@@ -148,7 +149,7 @@ def check(declaration: Any) -> None:
     hints = _hints(cls)
     for field in fields(declaration):
         value = getattr(declaration, field.name)
-        normal = checked(value, hints[field.name], f"{names.kind_of(cls).rpartition(':')[2]}.{field.name}")
+        normal = checked(value, hints[field.name], f"{cls.__name__}.{field.name}")
         if normal is not value:
             object.__setattr__(declaration, field.name, normal)
 
@@ -198,7 +199,7 @@ def _checked_plain(value: Any, hint: Any, origin: Any, where: str) -> Any:
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     wanted = origin if isinstance(origin, type) else hint
-    if not isinstance(wanted, type) or wanted is object:
+    if wanted is Any or not isinstance(wanted, type) or wanted is object:
         return value
     if wanted in (int, float) and isinstance(value, bool):
         raise UserError(f"got {value!r}", where, "an integer" if wanted is int else "a number")
@@ -208,16 +209,18 @@ def _checked_plain(value: Any, hint: Any, origin: Any, where: str) -> Any:
     raise UserError(f"got {value!r}", where, allowed)
 
 
+_BOUNDS: dict[type, tuple[Callable[[Any, Any], bool], str, str]] = {
+    annotated_types.Gt: (operator.gt, "gt", "> "),
+    annotated_types.Ge: (operator.ge, "ge", ">= "),
+    annotated_types.Lt: (operator.lt, "lt", "< "),
+    annotated_types.Le: (operator.le, "le", "<= "),
+}
+
+
 def _check_bound(value: Any, bound: Any, where: str) -> None:
-    tests = {
-        annotated_types.Gt: (lambda a, b: a > b, "gt", "> "),
-        annotated_types.Ge: (lambda a, b: a >= b, "ge", ">= "),
-        annotated_types.Lt: (lambda a, b: a < b, "lt", "< "),
-        annotated_types.Le: (lambda a, b: a <= b, "le", "<= "),
-    }
-    if value is None or type(bound) not in tests:
+    if value is None or type(bound) not in _BOUNDS:
         return
-    test, attribute, sign = tests[type(bound)]
+    test, attribute, sign = _BOUNDS[type(bound)]
     limit = getattr(bound, attribute)
     if not test(value, limit) or value != value or value in (float("inf"), float("-inf")):
         raise UserError(f"got {value!r}", where, f"a finite number {sign}{limit:g}")

@@ -67,7 +67,7 @@ class Task:
             If the function returned something else than it declared.
         """
         extra = (cancelled,) if self.cancellable else ()
-        value = self.function(*self.inputs, *extra)
+        value: object = self.function(*self.inputs, *extra)
         if not isinstance(value, np.ndarray) or value.shape != self.shape or value.dtype != np.dtype(self.dtype):
             got = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
             raise ContractError(f"task {self.name} declared {self.dtype} {self.shape} and returned {got}")

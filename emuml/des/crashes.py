@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from emuml import effects as fx
+from emuml.blocks import size_of
 from emuml.cluster.faults import Crash, Fault, FaultPlan
 from emuml.des.environment import NORMAL, URGENT
 from emuml.des.machine import Machine
@@ -90,14 +91,24 @@ class Crashes:
         emulator = self._emulator
         waiting = machine.links.change(peer, state, session)
         emulator.trace.add(emulator.now, machine.name, "peer", str(peer), state.value)
+        for message, size_bytes in waiting:  # recorded before anything that the handler will send now
+            emulator.mail.send(machine, peer, message, size_bytes)
         emulator.step(machine, fx.PeerChanged(peer, state), "peer", lambda: [str(peer), state.value, session, ""])
-        for message, size_bytes in waiting:
-            if machine.life is not None:
-                emulator.mail.send(machine, peer, message, size_bytes)
 
     def _restart(self, machine: Machine) -> None:
         emulator = self._emulator
         if machine.life is not None:
+            return
+        reading_s = emulator.cluster.storage.seconds(size) if (size := size_of(dict(machine.store.read()))) else 0.0
+        if reading_s > 0:
+            emulator.env.call_at(emulator.env._now + reading_s, URGENT, self._begin, machine, machine.incarnation)
+        else:
+            self._begin(machine, machine.incarnation)
+
+    def _begin(self, machine: Machine, former: int) -> None:
+        """Start the next incarnation, unless another start came first, and dial all its neighbours."""
+        emulator = self._emulator
+        if machine.life is not None or machine.incarnation != former:
             return
         emulator.start(machine, joining=True)
         detection, now = emulator.cluster.detection, emulator.env._now

@@ -170,7 +170,8 @@ class Emulator:
             self.result.journals[key] = Journal(header, machine.journal.steps)
         self.trace.add(self.now, machine.name, "start", machine.incarnation)
         saved = machine.store.read()
-        self.step(machine, fx.Started(saved), "start", lambda: [blocks_digest(saved), []])
+        absent = [str(id) for id in sorted(self.crashes.absent)]
+        self.step(machine, fx.Started(saved), "start", lambda: [blocks_digest(saved), [], joining, absent])
 
     def step(self, machine: Machine, event: fx.Event, kind: str, details: Callable[[], list[Any]]) -> None:
         """Hand one event to a living node and execute the effects it recorded."""

@@ -11,7 +11,6 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 import simpy
-from simpy.events import Event
 
 URGENT, NORMAL, TIMER = 0, 1, 2
 """Classes of equal times: faults, all other events, node timers (contract 6.6)."""
@@ -84,7 +83,7 @@ class Environment(simpy.Environment):
 
     def step(self) -> None:
         """Process the next event, as SimPy does; count calls."""
-        if type(self._queue[0][3]) is Call:
+        if isinstance(self._queue[0][3], Call):
             self.live -= 1
         super().step()
 
@@ -94,8 +93,8 @@ class Environment(simpy.Environment):
         tied = [first]
         while self._queue and self._queue[0][:2] == first[:2]:
             tied.append(heappop(self._queue))
-        calls = [entry for entry in tied if type(entry[3]) is Call and not is_dead(entry[3])]
-        if type(first[3]) is Call and len(calls) > 1:
+        calls = [entry for entry in tied if is_call(entry[3])]
+        if is_call(first[3]) and len(calls) > 1:
             first = calls[choose("tie", len(calls))]
         for entry in tied:
             if entry is not first:
@@ -104,6 +103,11 @@ class Environment(simpy.Environment):
         self.step()
 
 
-def is_dead(event: Event | Call) -> bool:
+def is_call(event: object) -> bool:
+    """Tell whether a queue entry is a call that will happen."""
+    return isinstance(event, Call) and event.callbacks is _RUN
+
+
+def is_dead(event: object) -> bool:
     """Tell whether a queue entry was cancelled."""
-    return type(event) is Call and event.callbacks is _DEAD
+    return isinstance(event, Call) and event.callbacks is _DEAD

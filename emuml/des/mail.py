@@ -9,7 +9,7 @@ from emuml import effects as fx
 from emuml.des.environment import NORMAL
 from emuml.des.machine import Machine
 from emuml.errors import MutatedAfterSend
-from emuml.message import Decoder, Message, digest, encode
+from emuml.message import Message, decode, digest, encode
 from emuml.node import NodeId
 
 if TYPE_CHECKING:
@@ -98,4 +98,4 @@ def _as_received(message: Message, check: int, sender: str) -> Message:
     """Return what TCP would deliver, after making sure that the content has not changed since it was sent."""
     if digest(message) != check:
         raise MutatedAfterSend(sender, type(message).__name__, "an array")
-    return Decoder([type(message)]).decode(encode(message))
+    return decode(encode(message), type(message))

@@ -20,7 +20,8 @@ from annotated_types import Gt
 from numpy.typing import NDArray
 
 from emuml.errors import UserError
-from emuml.lazy import Deferred, combine
+from emuml.lazy import combine
+from emuml.message import Array
 from emuml.node import Factory, Node, NodeId, PeerState
 from emuml.parameters import ParameterBlocks
 from emuml.protocol import Outcome, Problem, Promise
@@ -130,7 +131,7 @@ class Server(Node):
     def open(self, ctx: Context) -> None:
         """Ask everybody for the next round."""
         self.tracker = self.rule.tracker()
-        self.answers: dict[int, NDArray[Any] | Deferred] = {}
+        self.answers: dict[int, Array] = {}
         ctx.broadcast("worker", self.question(ctx))
 
     def question(self, ctx: Context) -> Parameters:
@@ -231,7 +232,7 @@ class Worker(Node):
         elif asked == self.task and self.answer is not None:
             ctx.send(sender, self.answer)
 
-    def on_computed(self, ctx: Context, tag: Hashable, result: NDArray[Any] | Deferred) -> None:
+    def on_computed(self, ctx: Context, tag: Hashable, result: Array) -> None:
         """Answer the server."""
         self.answer = Gradient(*self.task, result)
         ctx.send(self.server, self.answer)
