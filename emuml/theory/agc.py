@@ -116,4 +116,6 @@ def _check(workers: int, replication: int, collect: int) -> None:
     if replication < 1 or workers % replication:
         divisors = [r for r in range(1, workers + 1) if workers % r == 0]
         nearest = min(divisors, key=lambda r: abs(r - replication))
-        raise UserError(f"{replication} does not divide {workers}", "replication", f"{divisors}", f"nearest: {nearest}")
+        raise UserError(
+            f"{replication} does not divide {workers}", "replication", f"{divisors}", f"the nearest is {nearest}"
+        )

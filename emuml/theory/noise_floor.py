@@ -28,9 +28,7 @@ def descent_factor(step: float, pl_constant: float, smoothness: float, moments: 
     return 1.0 - shrunk + pl_constant * smoothness * step**2 * moments.second_moment()[0]
 
 
-def noise_floor(
-    step: float, pl_constant: float, smoothness: float, moments: AgcMoments, group_norms: float
-) -> float:
+def noise_floor(step: float, pl_constant: float, smoothness: float, moments: AgcMoments, group_norms: float) -> float:
     """Return the suboptimality that training does not exceed in the long run.
 
     Parameters
