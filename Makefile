@@ -20,7 +20,7 @@ PYTEST := $(PY) -m pytest -q $(PYTEST_ARGS)
 export EMUML_REQUIRE_KERNELS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-default test-checked soak lint format types imports build package-check clean
+.PHONY: help demo test test-default test-checked test-bounds soak lint format types imports build package-check clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,13 @@ test-default: $(VENV)/.made-dev ## run every test as users run the package
 
 test-checked: $(VENV)/.made-dev ## run the engines' tests with contract checks on
 	PYTHONHASHSEED=1 EMUML_CHECK=1 $(PYTEST) $(ENGINE_TESTS)
+
+# In a copy, so that the kernels in use stay as they are.
+test-bounds: $(VENV)/.made-dev ## run the kernels' tests on kernels that check bounds
+	rm -rf build/bounds && mkdir -p build/bounds
+	cp -r emuml tests topologies $(SETUP) build/bounds
+	cd build/bounds && EMUML_CHECKED=1 $(abspath $(PY)) setup.py --quiet build_ext --inplace --force
+	cd build/bounds && EMUML_CHECKED=1 $(abspath $(PY)) -m pytest -q $(PYTEST_ARGS) tests/kernels
 
 soak: $(VENV)/.made-dev ## try every property on thousands of fresh examples (long)
 	$(PYTEST) -m hypothesis --hypothesis-profile=soak --timeout=0
