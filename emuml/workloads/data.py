@@ -139,7 +139,11 @@ def _from_file(name: str, where: str) -> Table:
     if not path.is_file():
         raise UserError(f"there is no file {name!r}", where, "an .npz file, also in the folder EMUML_DATA names")
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        # Opened here, because numpy leaves a file that is no archive open.
+        with path.open("rb") as file:
+            stored = np.load(file, allow_pickle=False)
+            if isinstance(stored, np.ndarray):
+                raise UserError(f"{path} holds a single array", where, "arrays X and y")
             X, y = stored["X"], stored["y"]
     except KeyError as error:
         raise UserError(f"{path} has no array {error.args[0].split()[0]}", where, "arrays X and y") from error
