@@ -102,7 +102,8 @@ def weighted_sum(
     weights : sequence of float, length k
         Dimensionless; rounded to the type of the arrays first.
     arrays : sequence of ndarray, length k >= 1
-        Separate buffers, float64 or float32, C-contiguous, of one shape; read-only ones are fine.
+        Separate buffers, float64 or float32, C-contiguous, of one shape; read-only ones are fine, and unaligned ones
+        are copied.
     out : ndarray
         Of the arrays' type and shape, C-contiguous, writable, and sharing memory with none of them.
 
@@ -120,5 +121,9 @@ def weighted_sum(
     """
     factors = np.ascontiguousarray(weights, out.dtype)
     rows = list(arrays)
-    if not _weighted_sum(factors, rows, out):
-        raise ValueError(misfit(factors, rows, out) or "the arrays cannot be read as buffers")
+    if _weighted_sum(factors, rows, out):
+        return
+    reason = misfit(factors, rows, out)
+    # What is right but was not taken lies at an odd address, as a slice of received bytes may.
+    if reason or not _weighted_sum(factors, [np.require(row, requirements="A") for row in rows], out):
+        raise ValueError(reason or "the arrays cannot be read as buffers")

@@ -18,6 +18,7 @@ from cpython.buffer cimport (
     PyBuffer_Release,
     PyObject_GetBuffer,
 )
+from libc.stdint cimport uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport strcmp
 
@@ -69,9 +70,9 @@ cdef void accumulate_blocks(
 
 
 cdef bint alike(Py_buffer* row, Py_buffer* out) noexcept nogil:
-    """Tell whether a row has the type and shape of the result and shares no memory with it."""
+    """Tell whether a row has the type and shape of the result, is aligned, and shares no memory with it."""
     cdef int axis
-    if row.ndim != out.ndim or strcmp(row.format, out.format) != 0:
+    if row.ndim != out.ndim or strcmp(row.format, out.format) != 0 or <uintptr_t>row.buf % out.itemsize != 0:
         return False
     for axis in range(out.ndim):
         if row.shape[axis] != out.shape[axis]:
@@ -82,9 +83,9 @@ cdef bint alike(Py_buffer* row, Py_buffer* out) noexcept nogil:
 cdef bint run(Py_buffer* rows, Py_buffer* weights, Py_ssize_t count, Py_buffer* out) noexcept nogil:
     cdef Py_ssize_t row
     cdef bint double_precision = strcmp(out.format, "d") == 0
-    if not double_precision and strcmp(out.format, "f") != 0:
+    if not double_precision and strcmp(out.format, "f") != 0 or <uintptr_t>out.buf % out.itemsize != 0:
         return False
-    if weights.len != count * out.itemsize or strcmp(weights.format, out.format) != 0:
+    if weights.ndim != 1 or weights.len != count * out.itemsize or strcmp(weights.format, out.format) != 0:
         return False
     for row in range(count):
         if not alike(&rows[row], out):

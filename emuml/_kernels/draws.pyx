@@ -1,4 +1,4 @@
-# Twin: emuml/_kernels/reference.py (word, uniform, unit_exponential, words, uniforms, unit_exponentials, subset)
+# Twin: emuml/_kernels/reference.py (the functions of the same names)
 """Draws by position: Philox4x64-10 words, and uniforms and unit exponentials made of one word each.
 
 A draw is a pure function of (key, position): stateless, order-independent, equal on every machine. Only integer
@@ -125,6 +125,14 @@ def unit_exponentials(uint64_t low, uint64_t high, const uint64_t[::1] positions
     with nogil:
         for index in range(positions.shape[0]):
             out[index] = exponential_of(first_word(low, high, positions[index]))
+
+
+def exponentials_of(const uint64_t[::1] words, double[::1] out):
+    """Write the unit exponentials that given words stand for to ``out``."""
+    cdef Py_ssize_t index
+    with nogil:
+        for index in range(words.shape[0]):
+            out[index] = exponential_of(words[index])
 
 
 def subset(uint64_t low, uint64_t high, Py_ssize_t size, uint8_t[::1] taken):

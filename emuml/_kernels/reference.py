@@ -7,10 +7,13 @@ same on every machine; ``frexp`` is exact.
 
 from __future__ import annotations
 
-from typing import Any
+from math import frexp
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+Number = TypeVar("Number", float, NDArray[np.float64])
 
 _WORD = (1 << 64) - 1
 _MULTIPLIERS = 0xD2E7470EE14C6C93, 0xCA5A826395121157
@@ -44,8 +47,8 @@ def uniform(low: int, high: int, position: int) -> float:
 
 def unit_exponential(low: int, high: int, position: int) -> float:
     """Return the draw at ``position`` as an exponential number of mean 1."""
-    whole = np.array([(1 << 53) - (word(low, high, position) >> 11)], np.float64)
-    return float(_negative_log(whole)[0])
+    x, exponent = frexp((1 << 53) - (word(low, high, position) >> 11))
+    return _negative_log(x, float(exponent))
 
 
 def words(low: int, high: int, positions: NDArray[np.uint64], out: NDArray[np.uint64]) -> None:
@@ -65,24 +68,29 @@ def unit_exponentials(low: int, high: int, positions: NDArray[np.uint64], out: N
     """Write the unit exponentials at ``positions`` to ``out``."""
     drawn = np.empty(positions.shape, np.uint64)
     words(low, high, positions, drawn)
-    out[:] = _negative_log((np.uint64(1 << 53) - (drawn >> np.uint64(11))).astype(np.float64))
+    exponentials_of(drawn, out)
 
 
-def _negative_log(whole: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ``-log(whole * 2**-53)`` for whole numbers in [1, 2**53], with an error below 1 unit in the last place.
+def exponentials_of(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
+    """Write the unit exponentials that given words stand for to ``out``."""
+    x, exponent = np.frexp((np.uint64(1 << 53) - (words >> np.uint64(11))).astype(np.float64))
+    out[:] = _negative_log(x, exponent.astype(np.float64))
 
-    ``whole * 2**-53 = x * 2**-halvings`` with x in (sqrt(1/2), sqrt(2)]. With ``f = x - 1`` (exact) and
-    ``s = f / (2 + f)``, ``log x = 2 atanh(s) = 2 s + s r``, where ``r`` sums ``2 z**n / (2 n + 1)`` over n >= 1 with
-    ``z = s*s <= 0.0295``; ten terms leave out less than 2e-17 of the result. Writing ``2 s`` as ``f - s f`` puts
-    the rounding of the quotient into a small term. Even and odd powers are summed apart: two short chains of
-    dependent operations instead of a long one. The order of all operations is part of the definition.
+
+def _negative_log(x: Number, exponent: Number) -> Number:
+    """Return ``-log(x * 2**(exponent - 53))`` for x in [0.5, 1), with an error below 1 unit in the last place.
+
+    The argument is ``1 - u`` for a uniform number u. It is brought to the form ``x * 2**-halvings`` with x in
+    (sqrt(1/2), sqrt(2)]. With ``f = x - 1`` (exact) and ``s = f / (2 + f)``, ``log x = 2 atanh(s) = 2 s + s r``, where
+    ``r`` sums ``2 z**n / (2 n + 1)`` over n >= 1 with ``z = s*s <= 0.0295``; ten terms leave out less than 2e-17 of
+    the result. Writing ``2 s`` as ``f - s f`` puts the rounding of the quotient into a small term. Even and odd powers
+    are summed apart: two short chains of dependent operations instead of a long one. The order of all operations is
+    part of the definition.
     """
-    x, exponent = np.frexp(whole)
-    halvings = 54.0 - exponent
     x = x * 2.0
-    above = (x > 1.4142135623730951).astype(np.float64)
+    above = x > 1.4142135623730951
     x = x * (1.0 - 0.5 * above)
-    halvings = halvings - above
+    halvings = 54.0 - exponent - above
     f = x - 1.0
     s = f / (2.0 + f)
     z = s * s
@@ -90,8 +98,7 @@ def _negative_log(whole: NDArray[np.float64]) -> NDArray[np.float64]:
     odd = 2 / 3 + w * (2 / 7 + w * (2 / 11 + w * (2 / 15 + w * (2 / 19))))
     even = 2 / 5 + w * (2 / 9 + w * (2 / 13 + w * (2 / 17 + w * (2 / 21))))
     r = z * (odd + z * even)
-    result: NDArray[np.float64] = halvings * _LOG2_HIGH - (f - (s * (f - r) + halvings * _LOG2_LOW))
-    return result
+    return halvings * _LOG2_HIGH - (f - (s * (f - r) + halvings * _LOG2_LOW))
 
 
 def subset(low: int, high: int, size: int, taken: NDArray[np.uint8]) -> None:
@@ -121,8 +128,8 @@ def weighted_sum(weights: NDArray[Any], arrays: list[NDArray[Any]], out: NDArray
 
 def misfit(weights: NDArray[Any], arrays: list[NDArray[Any]], out: NDArray[Any]) -> str:
     """Say which argument of :func:`weighted_sum` does not fit and how, or return an empty string."""
-    if out.dtype not in (np.float64, np.float32) or not out.flags.c_contiguous or not out.flags.writeable:
-        return f"the result must be a writable, C-contiguous float64 or float32 array, got {_describe(out)}"
+    if out.dtype not in (np.float64, np.float32) or not out.flags.carray:
+        return f"the result must be a writable, aligned, C-contiguous float64 or float32 array, got {_describe(out)}"
     if weights.shape != (len(arrays),) or not arrays:
         return f"expected one weight per array and at least one, got {weights.shape} for {len(arrays)} arrays"
     for position, array in enumerate(arrays):
@@ -134,5 +141,7 @@ def misfit(weights: NDArray[Any], arrays: list[NDArray[Any]], out: NDArray[Any])
 
 
 def _describe(array: NDArray[Any]) -> str:
-    layout = "" if array.flags.c_contiguous else ", not C-contiguous"
-    return f"{array.dtype} {array.shape}{layout}{'' if array.flags.writeable else ', read-only'}"
+    flags = array.flags
+    faults = {", not C-contiguous": not flags.c_contiguous, ", not aligned": not flags.aligned}
+    faults[", read-only"] = not flags.writeable
+    return f"{array.dtype} {array.shape}" + "".join(text for text, present in faults.items() if present)
