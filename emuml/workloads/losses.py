@@ -45,10 +45,11 @@ def _logistic_value(predictions: Vector, targets: Vector) -> Vector:
 
 
 def _logistic_slope(predictions: Vector, targets: Vector) -> Vector:
-    # -y / (1 + exp(y z)), from exp(-|y z|) <= 1, which no margin can overflow.
-    margins = targets * predictions
-    small = np.exp(-np.abs(margins))
-    value: Vector = -targets * (np.where(margins >= 0, small, 1.0) / (1.0 + small))
+    # exp overflows beyond 709; at 700 a slope of 1e-304 stands for an even smaller one.
+    margins = np.minimum(targets * predictions, 700.0)
+    np.exp(margins, out=margins)
+    margins += 1.0
+    value: Vector = -targets / margins
     return value
 
 

@@ -104,7 +104,7 @@ class Optimizer:
             If the rate was left to the workload and no workload has set it.
         """
         if self.rate is None:
-            raise UserError("got None", "optimizer.rate", "a finite number > 0", "a workload's problem() sets 1/L")
+            raise UserError("got None", f"{type(self).__name__}.rate", "a finite number > 0", "a workload sets 1/L")
         return self.rate * self.schedule.factor(round_index)
 
     def start(self, parameters: Vector) -> State:

@@ -91,9 +91,9 @@ class RegressionProblem:
             object.__setattr__(self, name, _frozen(getattr(self, name)))
         self._check_shapes()
         if self.names and len(self.names) != len(self.initial):
-            raise UserError(f"got {len(self.names)} names", "regression-problem.names", f"none or {len(self.initial)}")
+            raise UserError(f"got {len(self.names)} names", "RegressionProblem.names", f"none or {len(self.initial)}")
         if self.model == "logistic" and not (np.abs(self.targets) == 1).all():
-            raise UserError("not all targets are -1 or +1", "regression-problem.targets", "-1 and +1 for logistic")
+            raise UserError("not all targets are -1 or +1", "RegressionProblem.targets", "-1 and +1 for logistic")
         self.optimizer.rate_at(0)
 
     def _check_shapes(self) -> None:
@@ -108,7 +108,7 @@ class RegressionProblem:
         for name, shape in wanted.items():
             found = getattr(self, name).shape
             if found != shape:
-                raise UserError(f"has shape {found}", f"regression-problem.{name}", f"shape {shape}")
+                raise UserError(f"has shape {found}", f"RegressionProblem.{name}", f"shape {shape}")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RegressionProblem):

@@ -16,7 +16,6 @@ import numpy as np
 from annotated_types import Ge, Gt, Lt
 from numpy.typing import NDArray
 
-from emuml import names
 from emuml.errors import UserError
 from emuml.spec import Inputs, array_digest, check, to_spec
 from emuml.streams import generator, stream_key, words_at
@@ -95,7 +94,7 @@ class Regression:
 
     @property
     def _where(self) -> str:
-        return f"{names.kind_of(type(self)).rpartition(':')[2]}.data"
+        return f"{type(self).__name__}.data"
 
     def problem(self, seed: int) -> RegressionProblem:
         """Load the data and return what is trained.

@@ -101,7 +101,7 @@ def test_two_gaussians_are_what_they_say():
 
 
 def test_two_gaussians_lie_around_two_means():
-    # One column: variance 1.5^2 + 10^2; 5 standard deviations of an estimate from 400,000 rows are 1.1 %, 1.5^2 is 2.2 %.
+    # One column: variance 1.5^2 + 10^2; of 400,000 rows, 5 standard deviations are 1.1 %, and 1.5^2 is 2.2 %.
     assert data.load("two-gaussians:400000x1", 5, "here").X.var() == pytest.approx(102.25, rel=0.011)
 
 

@@ -243,6 +243,17 @@ def test_huge_margins_do_not_overflow(make):
             assert np.isfinite(problem.loss(at))
 
 
+def test_logistic_slopes_at_any_margin():
+    margins = np.array([-1e9, -800.0, -1.0, 0.0, 1.0, 36.0, 800.0, 1e9])
+    slope = LOSSES["logistic"].slope
+    with np.errstate(all="raise"):
+        found = slope(margins, np.ones(8))
+        np.testing.assert_array_equal(slope(-margins, -np.ones(8)), -found)
+    # 1/(1+e) and 1/(1+e^36), the latter being exp(-36) to rounding
+    expected = [-1, -1, -1 / (1 + np.exp(-1)), -0.5, -1 / (1 + np.exp(1)), -np.exp(-36.0), 0, 0]
+    np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-300)
+
+
 def test_a_diverged_run_gives_no_warning(make):
     at = np.full(4, 1e200)
     problem = make("linear")

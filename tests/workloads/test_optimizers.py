@@ -148,13 +148,13 @@ def test_the_schedule_moves_the_step():
 @pytest.mark.parametrize(
     ("make_it", "where"),
     [
-        (lambda: GradientDescent(rate=0.0), "gradient-descent.rate"),
-        (lambda: GradientDescent(rate=float("nan")), "gradient-descent.rate"),
-        (lambda: AcceleratedGradientDescent(schedule="constant"), "accelerated-gradient-descent.schedule"),
-        (lambda: Exponential(1.5), "exponential.decay"),
-        (lambda: Exponential(0), "exponential.decay"),
-        (lambda: InverseTime(-1), "inverse-time.decay"),
-        (lambda: GradientDescent().rate_at(0), "optimizer.rate"),
+        (lambda: GradientDescent(rate=0.0), "GradientDescent.rate"),
+        (lambda: GradientDescent(rate=float("nan")), "GradientDescent.rate"),
+        (lambda: AcceleratedGradientDescent(schedule="constant"), "AcceleratedGradientDescent.schedule"),
+        (lambda: Exponential(1.5), "Exponential.decay"),
+        (lambda: Exponential(0), "Exponential.decay"),
+        (lambda: InverseTime(-1), "InverseTime.decay"),
+        (lambda: GradientDescent().rate_at(0), "GradientDescent.rate"),
     ],
 )
 def test_wrong_settings_are_named(make_it, where):

@@ -104,12 +104,12 @@ def test_arrays_are_read_only_and_the_users_stay_writable(make):
 def test_what_does_not_fit_is_named(make, change, where):
     with pytest.raises(UserError) as caught:
         replace(make(), **change)
-    assert caught.value.where == f"regression-problem.{where}"
+    assert caught.value.where == f"RegressionProblem.{where}"
     assert caught.value.allowed
 
 
 def test_a_problem_needs_a_rate(make):
-    with pytest.raises(UserError, match=r"optimizer\.rate"):
+    with pytest.raises(UserError, match=r"GradientDescent\.rate"):
         make(optimizer=GradientDescent())
 
 

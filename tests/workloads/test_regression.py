@@ -91,7 +91,7 @@ def test_any_two_labels_become_minus_and_plus_one(labels):
 def test_other_numbers_of_labels_are_refused(labels, shown):
     with pytest.raises(UserError) as caught:
         LogisticRegression(data=(X, labels)).problem(7)
-    assert str(caught.value) == f"logistic-regression.data.y: got {shown}; allowed: exactly two labels"
+    assert str(caught.value) == f"LogisticRegression.data.y: got {shown}; allowed: exactly two labels"
 
 
 @pytest.mark.parametrize(("declare", "factor"), [(LogisticRegression, 0.25), (LinearRegression, 2.0)])
@@ -196,16 +196,16 @@ def test_declarations_survive_their_spec(declared):
 @pytest.mark.parametrize(
     ("options", "where"),
     [
-        ({"l2": -1}, "logistic-regression.l2"),
-        ({"validation": 1.0}, "logistic-regression.validation"),
-        ({"batch": 0}, "logistic-regression.batch"),
-        ({"chunk_rows": 0}, "logistic-regression.chunk_rows"),
-        ({"initial_scale": -1}, "logistic-regression.initial_scale"),
-        ({"optimizer": "adam"}, "logistic-regression.optimizer"),
-        ({"data": 5}, "logistic-regression.data"),
-        ({"data": (X, y, y)}, "logistic-regression.data"),
-        ({"data": (X, y[:3])}, "logistic-regression.data.y"),
-        ({"data": (X * np.nan, y)}, "logistic-regression.data.X"),
+        ({"l2": -1}, "LogisticRegression.l2"),
+        ({"validation": 1.0}, "LogisticRegression.validation"),
+        ({"batch": 0}, "LogisticRegression.batch"),
+        ({"chunk_rows": 0}, "LogisticRegression.chunk_rows"),
+        ({"initial_scale": -1}, "LogisticRegression.initial_scale"),
+        ({"optimizer": "adam"}, "LogisticRegression.optimizer"),
+        ({"data": 5}, "LogisticRegression.data"),
+        ({"data": (X, y, y)}, "LogisticRegression.data"),
+        ({"data": (X, y[:3])}, "LogisticRegression.data.y"),
+        ({"data": (X * np.nan, y)}, "LogisticRegression.data.X"),
     ],
 )
 def test_wrong_settings_are_named(options, where):
