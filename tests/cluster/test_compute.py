@@ -47,13 +47,13 @@ def test_durations_are_pure_functions_of_seed_node_and_draw(law):
 
 @pytest.mark.parametrize(
     ("tail", "shift_and_scale"),
-    [("fixed", lambda load: (load * 0.05, 0.5)), ("scaled", lambda load: (load * 0.05, load * 0.5))],
+    [("fixed", lambda load: (load * 0.07, 0.3)), ("scaled", lambda load: (load * 0.07, load * 0.3))],
 )
 @given(seed=st.integers(0, 2**64 - 1), index=st.integers(0, 10_000), load=st.floats(0.01, 100))
 def test_a_duration_is_shift_plus_scale_times_the_named_draw(tail, shift_and_scale, seed, index, load):
     node = NodeId("worker", index)
     draws = unit_exponential_at(stream_key(seed, "", f"compute/worker-{index}"), [0, 1, 10**6])
-    duration = ShiftedExponential(0.05, 0.5, tail).sampler(seed, node)
+    duration = ShiftedExponential(0.07, 0.3, tail).sampler(seed, node)
     shift, scale = shift_and_scale(load)
     assert [duration(k, load) for k in (0, 1, 10**6)] == (shift + scale * draws).tolist()
 
