@@ -40,7 +40,7 @@ test-checked: $(VENV)/.made-dev ## run the engines' tests with contract checks o
 # In a copy, so that the kernels in use stay as they are.
 test-bounds: $(VENV)/.made-dev ## run the kernels' tests on kernels that check bounds
 	rm -rf build/bounds && mkdir -p build/bounds
-	cp -r emuml tests topologies $(SETUP) build/bounds
+	cp -r emuml tests topologies $(SETUP) README.md LICENSE build/bounds
 	cd build/bounds && EMUML_CHECKED=1 $(abspath $(PY)) setup.py --quiet build_ext --inplace --force
 	cd build/bounds && EMUML_CHECKED=1 $(abspath $(PY)) -m pytest -q $(PYTEST_ARGS) tests/kernels
 
