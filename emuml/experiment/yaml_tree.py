@@ -1,0 +1,221 @@
+"""YAML as a tree that knows the line and column of every key and value, and ``key=value`` arguments laid over it.
+
+Scalars are read by the core schema of YAML 1.2, because that of 1.1, which PyYAML follows, reads ``1e-4`` as text,
+``no`` as false, ``010`` as eight and ``1:30`` as ninety. Repeated keys and aliases are refused. What a key means is not
+known here.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from emuml.errors import did_you_mean
+
+_TAG = "tag:yaml.org,2002:"
+
+
+class Problem(Exception):
+    """One thing that is wrong at one place.
+
+    Parameters
+    ----------
+    place : str
+        ``FILE:LINE:COLUMN`` or the argument.
+    text : str
+    """
+
+    def __init__(self, place: str, text: str) -> None:
+        super().__init__(place, text)
+        self.place, self.text = place, text
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.text}"
+
+
+class Pair(NamedTuple):
+    """A key and its value, each with its place."""
+
+    key: yaml.Node
+    value: yaml.Node
+
+
+class _Argument(str):
+    """Name of a source that has neither lines nor columns."""
+
+    __slots__ = ()
+
+
+class _Loader(yaml.SafeLoader):
+    yaml_implicit_resolvers: dict[str, list[Any]] = {}  # noqa: RUF012 (PyYAML's own attribute)
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+            raise Problem(_place(event.start_mark), "not supported: an alias; write the value again instead")
+        return super().compose_node(parent, index)
+
+
+for _kind, _pattern, _first in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?[0-9]{1,40}", list("-+0123456789")),
+    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan", list("-+.0123456789")),
+):
+    _Loader.add_implicit_resolver(_TAG + _kind, re.compile(f"(?:{_pattern})$"), _first)
+
+
+def read(path: Path) -> yaml.Node:
+    """Compose a file.
+
+    Raises
+    ------
+    Problem
+        If it cannot be read or is no YAML.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise Problem(str(path), f"not UTF-8 text ({error.reason} at byte {error.start})") from None
+    except OSError as error:
+        siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        hint = did_you_mean(path.name, [name for name in siblings if name != path.name])
+        raise Problem(str(path), "; ".join(filter(None, (error.strerror or str(error), hint)))) from None
+    return compose(text, str(path))
+
+
+def compose(text: str, name: str) -> yaml.Node:
+    """Compose text; ``name`` is what places call it.
+
+    Raises
+    ------
+    Problem
+        If it is no YAML; an empty document is the scalar ``null``.
+    """
+    try:
+        loader = _Loader(text)
+        loader.name = name
+        node: yaml.Node | None = loader.get_single_node()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise Problem(_place(mark) if mark else name, f"not YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise Problem(name, f"not YAML: {str(error).splitlines()[0]}") from None
+    except RecursionError:
+        raise Problem(name, "nested too deeply") from None
+    return yaml.ScalarNode(_TAG + "null", "", _start(name), _start(name)) if node is None else node
+
+
+def _start(name: str) -> yaml.Mark:
+    return yaml.Mark(name, 0, 0, 0, None, 0)
+
+
+def place(node: yaml.Node) -> str:
+    """Return ``FILE:LINE:COLUMN`` of a node, counted from 1, or the argument that it came from."""
+    return _place(node.start_mark)
+
+
+def _place(mark: yaml.Mark) -> str:
+    return mark.name if isinstance(mark.name, _Argument) else f"{mark.name}:{mark.line + 1}:{mark.column + 1}"
+
+
+def is_null(node: yaml.Node) -> bool:
+    """Tell whether a node says nothing."""
+    return isinstance(node, yaml.ScalarNode) and node.tag == _TAG + "null"
+
+
+def scalar(node: yaml.ScalarNode) -> bool | int | float | str | None:
+    """Return the value of a scalar."""
+    if node.tag == _TAG + "null":
+        return None
+    if node.tag == _TAG + "bool":
+        return str(node.value).lower() == "true"
+    try:
+        if node.tag == _TAG + "int":
+            return int(node.value)
+        if node.tag == _TAG + "float":
+            return float(str(node.value).lower().replace(".inf", "inf").replace(".nan", "nan"))
+    except ValueError:  # an explicit tag on something else
+        pass
+    return str(node.value)
+
+
+def pairs(node: yaml.MappingNode, path: str, problems: list[Problem]) -> dict[str, Pair]:
+    """Return the pairs of a mapping by key; repeated keys are problems, and the first one counts."""
+    found: dict[str, Pair] = {}
+    for key, value in node.value:
+        name = str(key.value) if isinstance(key, yaml.ScalarNode) else "a key that is no text"
+        if name in found:
+            where = f"{path}.{name}" if path else name
+            problems.append(Problem(place(key), f"{where}: given twice, first at {place(found[name].key)}"))
+        else:
+            found[name] = Pair(key, value)
+    return found
+
+
+def override(root: yaml.Node, argument: str) -> None:
+    """Lay ``key=value`` over a tree; keys are joined by points, values are YAML.
+
+    Another ``kind`` drops the parameters of the one that was there.
+
+    Raises
+    ------
+    Problem
+        If the argument has another form.
+    """
+    path, equals, text = argument.partition("=")
+    source = _Argument(f"argument {argument!r}")
+    if not equals or not all(path.split(".")):
+        raise Problem(source, "not of the form key=value; allowed: such as cluster.workers=50")
+    value = compose(text, source)
+    *parents, last = path.split(".")
+    node = root
+    for name in parents:
+        node = _mapping(_Slot(node, name, source))
+    slot = _Slot(node, last, source)
+    old = slot.get()
+    if last == "kind" and isinstance(node, yaml.MappingNode) and old is not None and old.value != value.value:
+        node.value = []
+    slot.set(value)
+
+
+class _Slot:
+    """Where a value stands in its mapping or list."""
+
+    def __init__(self, parent: yaml.Node, name: str, source: _Argument) -> None:
+        self.parent, self.name, self.source = parent, name, source
+        if isinstance(parent, yaml.SequenceNode) and not (name.isdigit() and int(name) < len(parent.value)):
+            raise Problem(source, f"{name!r} is no index of a list of {len(parent.value)}")
+        if not isinstance(parent, yaml.CollectionNode):
+            raise Problem(source, "the file is no mapping")
+
+    def get(self) -> yaml.Node | None:
+        if isinstance(self.parent, yaml.SequenceNode):
+            return self.parent.value[int(self.name)]  # type: ignore[no-any-return]
+        return next((value for key, value in self.parent.value if key.value == self.name), None)
+
+    def set(self, value: yaml.Node) -> None:
+        if isinstance(self.parent, yaml.SequenceNode):
+            self.parent.value[int(self.name)] = value
+            return
+        kept = [(key, old) for key, old in self.parent.value if key.value != self.name]
+        self.parent.value = [*kept, (_text(self.name, self.source), value)]
+
+
+def _mapping(slot: _Slot) -> yaml.Node:
+    """Return the mapping or list in a slot; a kind without parameters becomes a mapping, nothing an empty one."""
+    old = slot.get()
+    if isinstance(old, yaml.CollectionNode):
+        return old
+    mark = _start(slot.source) if old is None else old.start_mark
+    given = [] if old is None or is_null(old) else [(_text("kind", slot.source), old)]
+    made = yaml.MappingNode(_TAG + "map", given, mark, mark)
+    slot.set(made)
+    return made
+
+
+def _text(text: str, source: _Argument) -> yaml.ScalarNode:
+    return yaml.ScalarNode(_TAG + "str", text, _start(source), _start(source))
