@@ -2,6 +2,7 @@
 
 import contextlib
 import pickle
+from collections.abc import Sequence
 from typing import Any, cast
 
 import msgspec
@@ -21,6 +22,7 @@ from emuml.message import (
     DecodeError,
     Decoder,
     Message,
+    Outline,
     chunks,
     decode,
     digest,
@@ -495,8 +497,8 @@ def test_two_classes_with_one_tag_are_an_error() -> None:
         Decoder([Pull, make("Pull", ("clock", int))])
 
 
-def refuse_to_allocate(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    raise AssertionError(f"allocated {shape} {dtype}")
+def refuse_to_allocate(outlines: Sequence[Outline]) -> list[Array]:
+    raise AssertionError(f"allocated {outlines}")
 
 
 def outline(*arrays: Any) -> bytes:
@@ -507,9 +509,9 @@ def outline(*arrays: Any) -> bytes:
 def test_arrays_are_allocated_by_the_caller_when_all_is_checked() -> None:
     got = []
 
-    def allocate(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        got.append((shape, dtype.str))
-        return np.full(shape, 7, dtype)
+    def allocate(outlines: Sequence[Outline]) -> list[Array]:
+        got.extend([(shape, dtype.str) for shape, dtype in outlines])
+        return [np.full(shape, 7, dtype) for shape, dtype in outlines]
 
     meta, segments, body_bytes = encode(PUSH)
     message, arrays = Decoder([Push, Pull]).decode_meta(memoryview(meta), len(segments), body_bytes, allocate)
