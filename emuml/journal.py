@@ -51,11 +51,12 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
 
 
 class JournalWriter:
-    """Collects the steps of one incarnation, in memory and in a file if one is given."""
+    """Collects the steps of one incarnation, in memory (``keep``) and in a file if one is given."""
 
-    def __init__(self, header: Header, stream: BinaryIO | None = None) -> None:
+    def __init__(self, header: Header, stream: BinaryIO | None = None, keep: bool = True) -> None:
         self.header = header
         self.steps: list[Step] = []
+        self._keep, self._count = keep, 0
         self._stream = stream
         self._pending: list[bytes] = []
         if stream is not None:
@@ -65,8 +66,10 @@ class JournalWriter:
 
     def add(self, now: float, kind: str, details: list[Any], effects: int) -> None:
         """Append one step; :meth:`settle` makes it leave the process."""
-        step = Step(len(self.steps), now, kind, details, effects)
-        self.steps.append(step)
+        step = Step(self._count, now, kind, details, effects)
+        self._count += 1
+        if self._keep:
+            self.steps.append(step)
         if self._stream is not None:
             data = msgspec.msgpack.encode(step, enc_hook=str)
             self._pending.append(_PREFIX.pack(len(data), crc32c.crc32c(data)) + data)

@@ -22,9 +22,9 @@ REGISTRY: dict[str, dict[str, str]] = {
         "accelerated-gradient-descent": "emuml.workloads.optimizers:AcceleratedGradientDescent",
     },
     "schedule": {
-        "constant": "emuml.workloads.optimizers:Constant",
-        "exponential": "emuml.workloads.optimizers:Exponential",
-        "inverse-time": "emuml.workloads.optimizers:InverseTime",
+        "constant-rate": "emuml.workloads.optimizers:Constant",
+        "exponential-decay": "emuml.workloads.optimizers:Exponential",
+        "inverse-time-decay": "emuml.workloads.optimizers:InverseTime",
     },
     "protocol": {"gradient-coding": "emuml.protocols.gradient_coding:GradientCoding"},
     "code": {
@@ -89,7 +89,11 @@ def resolve(family: str, name: str, where: str = "") -> Any:
 
 def kind_of(cls: type) -> str:
     """Return the registered name of a class, or ``module:Class`` when it has none."""
-    return f"{cls.__module__}:{cls.__qualname__}" if cls not in _kinds() else _kinds()[cls]
+    target, homes = f"{cls.__module__}:{cls.__qualname__}", _homes()
+    if target in homes:
+        return homes[target]
+    package = f"{cls.__module__.rpartition('.')[0]}:{cls.__qualname__}"
+    return homes.get(package, target)
 
 
 def family_of(kind: str) -> str | None:
@@ -97,16 +101,6 @@ def family_of(kind: str) -> str | None:
     return next((family for family, known in REGISTRY.items() if kind in known), None)
 
 
-def _kinds() -> dict[type, str]:
-    """Map the registered classes that are already imported to their names."""
-    import sys
-
-    found: dict[type, str] = {}
-    for known in REGISTRY.values():
-        for kind, target in known.items():
-            module, _, name = target.partition(":")
-            if module in sys.modules:
-                cls = getattr(sys.modules[module], name, None)
-                if isinstance(cls, type):
-                    found.setdefault(cls, kind)
-    return found
+def _homes() -> dict[str, str]:
+    """Map ``module:Class`` to the registered name; a package that re-exports a class counts as its home."""
+    return {target: kind for known in REGISTRY.values() for kind, target in known.items()}

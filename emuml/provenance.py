@@ -34,6 +34,6 @@ def provenance(seed: int, engine: str, problem: Any) -> dict[str, Any]:
         "seed": seed,
         "versions": versions(),
         "data": getattr(problem, "source", ""),
-        "inputs": dict(getattr(problem, "digests", {}) or {}),
+        "inputs_sha256": list(getattr(problem, "inputs_sha256", ())),
         "command": " ".join(sys.argv),
     }

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 import annotated_types
 import numpy as np
@@ -130,7 +130,7 @@ def class_of(kind: str) -> Any:
 
 
 @cache
-def _hints(cls: Hashable) -> dict[str, Any]:
+def _hints(cls: Any) -> dict[str, Any]:
     return get_type_hints(cls, include_extras=True)
 
 
@@ -146,7 +146,7 @@ def check(declaration: Any) -> None:
         Naming the field, the value and what is allowed.
     """
     cls = type(declaration)
-    hints = _hints(cls)
+    hints: dict[str, Any] = _hints(cast("Hashable", cls))
     for field in fields(declaration):
         value = getattr(declaration, field.name)
         normal = checked(value, hints[field.name], f"{cls.__name__}.{field.name}")

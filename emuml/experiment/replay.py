@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from emuml.blas import single_threaded
 from emuml.des.replay import Replayer
 from emuml.errors import Diverged, UserError
 from emuml.experiment.experiment import Experiment
@@ -49,7 +50,8 @@ def replay_journals(experiment: Experiment, journals: dict[tuple[str, int], Jour
     began = time.perf_counter()
     problem = experiment.workload.problem(experiment.seed)
     roster = experiment.roster()
-    record = Replayer(experiment.protocol.nodes(problem, roster), roster, journals).run()
+    with single_threaded():
+        record = Replayer(experiment.protocol.nodes(problem, roster), roster, journals).run()
     observatory = Observatory(problem, experiment.stop_condition())
     logs = {(item.time_s, str(item.node), item.metrics.get("round")): item for item in record.logs}
     for published in record.published:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from emuml.blas import single_threaded
 from emuml.errors import RunFailed, UserError
 from emuml.experiment.observing import Observatory
 from emuml.experiment.result import Metrics, Result
@@ -82,9 +83,7 @@ def run(
         if engine == "des":
             record = _emulate(experiment, problem, observatory, folder, bool(journal), beside)
         else:
-            from emuml.launch.local import deploy
-
-            record = deploy(experiment, problem, observatory, folder.path if folder else None, runtime, journal)
+            record = _deploy(experiment, problem, observatory, folder, runtime, journal)
         result = assemble(experiment, record, observatory.rows, time.perf_counter() - began)
         result.provenance = provenance(experiment.seed, engine, problem)
         if folder is not None:
@@ -118,7 +117,42 @@ def _emulate(
         log_sinks=(observatory.on_log,),
         trace=Trace(folder.trace_stream) if folder else None,
     )
-    return emulator.run(beside=beside)
+    with single_threaded():
+        return emulator.run(beside=beside)
+
+
+def _deploy(
+    experiment: Experiment,
+    problem: Any,
+    observatory: Observatory,
+    folder: RunDir | None,
+    runtime: RuntimeSettings | None,
+    journal: bool | None,
+) -> Run:
+    from dataclasses import replace
+
+    from emuml.runtime.deployment import Job, deploy
+    from emuml.runtime.settings import RuntimeSettings
+    from emuml.spec import Inputs, to_spec
+
+    settings = runtime or RuntimeSettings()
+    if journal is not None:
+        settings = replace(settings, journal=journal)
+    roster, inputs = experiment.roster(), Inputs()
+    spec = {"problem": to_spec(problem, inputs), "protocol": to_spec(experiment.protocol, inputs)}
+    job = Job(
+        nodes=experiment.protocol.nodes(problem, roster),
+        roster=roster,
+        cluster=experiment.cluster,
+        builds=lambda id: {"experiment": spec},
+        inputs=inputs,
+        unit_cost=problem.full_cost / experiment.cluster.workers,
+        faults=experiment.faults,
+        observers=(observatory.on_publish,),
+        log_sinks=(observatory.on_log,),
+        vital=frozenset({"server"}),
+    )
+    return deploy(job, settings, folder.path if folder else None)
 
 
 def assemble(experiment: Experiment, record: Run, rows: list[dict[str, Any]], wall_s: float) -> Result:

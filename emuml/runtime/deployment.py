@@ -1,0 +1,228 @@
+"""Running nodes over TCP on this host: local processes, or all nodes on one loop of the calling process.
+
+The coordinator has a thread and a loop of its own; the caller waits, so that Ctrl-C ends the run and everything in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from emuml.blas import single_threaded
+from emuml.cluster.cluster import Cluster
+from emuml.cluster.faults import FaultPlan
+from emuml.errors import RunFailed, UserError
+from emuml.journal import read_journal
+from emuml.message import Decoder
+from emuml.node import NodeId, Nodes
+from emuml.outcome import LogSink, Observer, Run
+from emuml.provenance import versions
+from emuml.roster import Roster
+from emuml.runtime.connection import Security
+from emuml.runtime.coordinator import Coordinator
+from emuml.runtime.faults import SUPPORTED
+from emuml.runtime.member import Member
+from emuml.runtime.node_spec import NodeSpec
+from emuml.runtime.plan import Deployment, Handle
+from emuml.runtime.processes import start_process
+from emuml.runtime.settings import RuntimeSettings
+from emuml.spec import Inputs, to_spec
+from emuml.trace import Trace, merge, read_rows
+
+
+@dataclass
+class Job:
+    """What to run: nodes as factories (shared processes) and as plain data (processes of their own)."""
+
+    nodes: Nodes
+    roster: Roster
+    cluster: Cluster
+    builds: Callable[[NodeId], dict[str, Any]]
+    inputs: Inputs
+    unit_cost: float = 1.0
+    faults: FaultPlan = field(default_factory=FaultPlan)
+    observers: Sequence[Observer] = ()
+    log_sinks: Sequence[LogSink] = ()
+    vital: frozenset[str] = frozenset()
+    until_s: float | None = None
+
+
+def deploy(job: Job, settings: RuntimeSettings, folder: Path | None = None) -> Run:
+    """Run a job over TCP; errors of the run are in the returned record.
+
+    Without a folder the files go to a temporary one that lasts as long as the record.
+
+    Raises
+    ------
+    UserError
+        Before anything starts.
+    """
+    job.faults.checked_for(job.roster.ids, SUPPORTED, "tcp")
+    result = Run("tcp", Trace())
+    if folder is None:
+        temporary = tempfile.TemporaryDirectory(prefix="emuml-")
+        weakref.finalize(result, temporary.cleanup)
+        folder = Path(temporary.name)
+    result.folder = folder
+    job.inputs.write(folder / "inputs")
+    began = time.perf_counter()
+    _run_in_thread(job, settings, folder, result)
+    result.wall_s = time.perf_counter() - began
+    _collect(result, folder)
+    return result
+
+
+def _run_in_thread(job: Job, settings: RuntimeSettings, folder: Path, result: Run) -> None:
+    failure: list[BaseException] = []
+    started: list[Coordinator] = []
+
+    async def main() -> None:
+        coordinator = Coordinator(_deployment(job, settings, folder, result), result)
+        started.append(coordinator)
+        await coordinator.run()
+
+    def work() -> None:
+        try:
+            with single_threaded():
+                asyncio.run(main())
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=work, name="coordinator")
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(0.2)
+    except KeyboardInterrupt:
+        for coordinator in started:
+            coordinator.loop.call_soon_threadsafe(coordinator.fail, RunFailed("interrupted"))
+        thread.join()
+        raise
+    if failure:
+        raise failure[0]
+
+
+def _deployment(job: Job, settings: RuntimeSettings, folder: Path, result: Run) -> Deployment:
+    secret, run = secrets.token_hex(20), secrets.token_hex(4)
+    security = Security(run, secret, "coordinator", 1, Decoder([]), settings)
+    compute = to_spec(job.cluster.compute, job.inputs)
+    job.inputs.write(folder / "inputs")
+
+    def spec(id: NodeId, incarnation: int, address: tuple[str, int]) -> NodeSpec:
+        return NodeSpec(
+            run=run,
+            node=str(id),
+            incarnation=incarnation,
+            secret=secret,
+            coordinator=address,
+            folder=str(folder.resolve()),
+            ids=[str(node) for node in job.roster.ids],
+            seed=job.roster.seed,
+            stop=to_spec(job.roster.stop, Inputs()),
+            settings=settings,
+            cores=job.cluster.cores,
+            unit_cost=job.unit_cost,
+            compute=compute,
+            triggers=sorted(job.faults.triggers()),
+            build=job.builds(id) if settings.processes == "each" else {},
+            versions=versions(),
+        )
+
+    deployment = Deployment(
+        roster=job.roster,
+        settings=settings,
+        security=security,
+        start=lambda id, incarnation, address: start_process(spec(id, incarnation, address)),
+        faults=job.faults,
+        observers=job.observers,
+        log_sinks=job.log_sinks,
+        vital=job.vital,
+        until_s=job.until_s,
+    )
+    if settings.processes == "shared":
+        deployment.start = lambda id, incarnation, address: SharedHandle(
+            spec(id, incarnation, address), job.nodes[id][1], deployment, result
+        )
+    return deployment
+
+
+class SharedHandle:
+    """A node on the coordinator's own loop: real sockets, no process of its own."""
+
+    def __init__(self, spec: NodeSpec, factory: Callable[[], Any], deployment: Deployment, result: Run) -> None:
+        self.exited: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        key = (spec.node, spec.incarnation)
+        self._member = Member(spec, factory, partial(deployment.original_errors.__setitem__, key))
+        self._result = result
+        self._task = asyncio.get_running_loop().create_task(self._member.run())
+        self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        reason = "killed by SIGKILL" if self._member.killed else "finished"
+        if not task.cancelled() and task.exception() is not None:
+            reason = f"{type(task.exception()).__name__}: {task.exception()}"
+        if self._member.host is not None:
+            self._result.nodes[self._member.spec.id] = self._member.host.life.node
+        if not self.exited.done():
+            self.exited.set_result(reason)
+
+    def kill(self) -> None:
+        """Drop the node object and its sockets."""
+        if not self._task.done():
+            self._member.kill()
+
+    def last_lines(self, count: int = 12) -> str:
+        """Return nothing: a shared node prints where the caller does."""
+        return ""
+
+
+def _collect(result: Run, folder: Path) -> None:
+    """Read what the nodes wrote: journals, and traces merged by time."""
+    for path in sorted(folder.glob("nodes/*/journal")):
+        if path.stat().st_size:
+            journal = read_journal(path)
+            result.journals[journal.header.node, journal.header.incarnation] = journal
+    rows = [list(read_rows(path)) for path in sorted(folder.glob("nodes/*/trace")) if path.stat().st_size]
+    result.trace = merge([result.trace.rows, *rows])
+    with (folder / "trace").open("wb") as stream:
+        written = Trace(stream, keep=False)
+        for row in result.trace.rows:
+            written.add(*row)
+
+
+def call_spec(factory: Any, inputs: Inputs) -> dict[str, Any]:
+    """Return the plain data from which a node process makes a factory again.
+
+    Raises
+    ------
+    UserError
+        If the factory is not a module-level callable, plain or in a ``functools.partial`` with positional arguments.
+    """
+    function, arguments = (factory.func, factory.args) if isinstance(factory, partial) else (factory, ())
+    name = getattr(function, "__qualname__", "<")
+    if "<" in name or (isinstance(factory, partial) and factory.keywords):
+        raise UserError(
+            f"{factory!r} cannot be imported by name",
+            "nodes",
+            "a class or function of a module, or functools.partial of one with positional arguments",
+            "processes='shared' takes any callable",
+        )
+    return {"call": f"{function.__module__}:{name}", "arguments": [to_spec(argument, inputs) for argument in arguments]}
+
+
+def with_processes(settings: RuntimeSettings | None, processes: str | None) -> RuntimeSettings:
+    """Return settings with another process model, if one is given."""
+    settings = settings or RuntimeSettings()
+    return settings if processes is None else replace(settings, processes=processes)  # type: ignore[arg-type]
+
+
+__all__ = ["Handle", "Job", "call_spec", "deploy", "with_processes"]

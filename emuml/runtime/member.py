@@ -1,0 +1,396 @@
+"""A node's place in a TCP run: it joins the coordinator, connects to its neighbours, and serves its host.
+
+Local detection lives here: silence is judged by the detector of ``emuml.cluster``, the end of a connection by the
+socket, the end of a process by the coordinator's word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import traceback
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, BinaryIO
+
+from emuml.cluster.detector import PhiAccrual, Verdict
+from emuml.directory import Directory
+from emuml.errors import NodeFailed, RunFailed
+from emuml.journal import Header, JournalWriter
+from emuml.message import Decoder, Message
+from emuml.node import Node, NodeId, PeerState, message_types
+from emuml.runtime import system
+from emuml.runtime.connection import Connection, Listener, Security, dial
+from emuml.runtime.host import Host
+from emuml.runtime.node_spec import NodeSpec
+from emuml.runtime.store import LogStore
+from emuml.spec import from_spec
+from emuml.trace import Trace
+
+TICK_S = 0.25
+REDIAL_S = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+
+
+class Member:
+    """One incarnation of a node over TCP.
+
+    Parameters
+    ----------
+    spec : NodeSpec
+    factory : callable
+        Builds the node object.
+    on_error : callable, optional
+        Handed the exception of a failed handler or task when node and caller share a process.
+    """
+
+    def __init__(
+        self, spec: NodeSpec, factory: Callable[[], Node], on_error: Callable[[BaseException], None] | None = None
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.spec, self._factory, self._on_error = spec, factory, on_error
+        self.law = None
+        if spec.id.role == "worker":
+            self.law = from_spec(spec.compute, spec.inputs()).sampler(spec.seed, spec.id)
+        self.triggers = frozenset((name, count) for name, count in spec.triggers)
+        self.peers: dict[NodeId, Connection] = {}
+        self.detectors: dict[NodeId, tuple[PhiAccrual, Verdict]] = {}
+        self.exited: set[tuple[NodeId, int]] = set()
+        self.addresses: dict[NodeId, tuple[str, int]] = {}
+        self.roster: asyncio.Future[system.Roster] = self.loop.create_future()
+        self.shutdown: asyncio.Future[str] = self.loop.create_future()
+        self.arrived = asyncio.Event()
+        self.host: Host | None = None
+        self.killed = False
+        self._dirty: set[Connection] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._files: list[BinaryIO] = []
+
+    async def run(self) -> None:
+        """Join, connect, serve, and end when the run does."""
+        spec, node = self.spec, self._factory()
+        decoder = Decoder(message_types(node))
+        self.security = Security(spec.run, spec.secret, spec.node, spec.incarnation, decoder, spec.settings)
+        self.listener = await Listener.open(self.security, self._accepted, self._admit, "node")
+        self.coordinator = await dial(spec.coordinator, self.security.without_messages(), "coordinator")
+        self.coordinator.on_system = self._heard
+        self.coordinator.on_closed = lambda reason: self._end("the coordinator is gone")
+        talks_to = None if node.talks_to is None else sorted(node.talks_to)
+        address, schema = self.listener.address, decoder.schema
+        self.to_coordinator(system.Join(spec.node, spec.incarnation, os.getpid(), address, talks_to, schema))
+        self.flush()
+        try:
+            roster = await self.roster
+            self._build(node, roster)
+            await self._connect(roster)
+            self._background(self._watch())
+            self._say_ready()
+            await self.shutdown
+        finally:
+            await self._close()
+
+    def _build(self, node: Node, roster: system.Roster) -> None:
+        spec = self.spec
+        spec.own_folder.mkdir(parents=True, exist_ok=True)
+        talks_to = {role: None if roles is None else frozenset(roles) for role, roles in roster.talks_to.items()}
+        directory = Directory(spec.roster(), talks_to)
+        header = Header(spec.run, spec.node, spec.incarnation, spec.seed, spec.versions)
+        journal = JournalWriter(header, self._open("journal"), keep=False) if spec.settings.journal else None
+        trace = Trace(self._open("trace"), keep=False) if spec.settings.trace else Trace(keep=False)
+        store = LogStore(spec.store_folder, spec.incarnation)
+        self.host = Host(node, spec.id, spec.incarnation, directory, self, store, trace, journal)
+
+    def _open(self, name: str) -> BinaryIO:
+        stream = (self.spec.own_folder / name).open("wb")
+        self._files.append(stream)
+        return stream
+
+    async def _connect(self, roster: system.Roster) -> None:
+        """Dial whom the coordinator named and wait for those who dial us."""
+        self.addresses = {NodeId.parse(peer): address for peer, address in roster.addresses.items()}
+        await asyncio.gather(*(self._dial(NodeId.parse(peer)) for peer in roster.dial))
+        expected = {NodeId.parse(peer) for peer in roster.expect}
+        while not expected <= self.peers.keys():
+            self.arrived.clear()
+            await self.arrived.wait()
+
+    @property
+    def _joining(self) -> bool:
+        """Whether this incarnation came into a run that had begun."""
+        return self.begun_s is not None and self.begun_s > 0
+
+    begun_s: float | None = None
+
+    async def _dial(self, peer: NodeId) -> None:
+        connection = await dial(self.addresses[peer], self.security, str(peer))
+        self._adopt(peer, connection)
+
+    def _accepted(self, connection: Connection) -> None:
+        self._adopt(NodeId.parse(connection.peer), connection)
+
+    def _admit(self, node: str, incarnation: int) -> str | None:
+        peer = NodeId.parse(node)
+        if (peer, incarnation) in self.exited:
+            return "fenced"
+        current = self.peers.get(peer)
+        if current is None or incarnation > current.peer_incarnation:
+            return None
+        return "fenced" if incarnation < current.peer_incarnation else "duplicate"
+
+    def _adopt(self, peer: NodeId, connection: Connection) -> None:
+        """Take a new session with a peer; an older one is over."""
+        old = self.peers.get(peer)
+        self.peers[peer] = connection
+        if old is not None:
+            old.abort("a new session")
+        detector = PhiAccrual.lan() if self.spec.settings.detector == "lan" else PhiAccrual.wan()
+        detector.heard(self.loop.time())
+        self.detectors[peer] = (detector, Verdict.ALIVE)
+        connection.on_data = partial(self._data, peer, connection)
+        connection.on_closed = partial(self._lost, peer, connection)
+        connection.on_heard = partial(self._sign_of_life, peer, connection)
+        self.arrived.set()
+        if self.host is not None and self.begun_s is not None:
+            self.host.opened(peer, connection)
+
+    def _data(self, peer: NodeId, connection: Connection, message: Message, size_bytes: int, seq: int) -> None:
+        assert self.host is not None
+        self.host.received(peer, connection, message, size_bytes, seq)
+
+    def _lost(self, peer: NodeId, connection: Connection, reason: str) -> None:
+        if self.peers.get(peer) is connection:
+            del self.peers[peer]
+            self.detectors.pop(peer, None)
+        self._dirty.discard(connection)
+        if self.host is None or self.shutdown.done() or self.killed:
+            return
+        self.host.closed(peer, connection.session, reason)
+        if connection.dialed and not connection.ended_by_peer:
+            self._background(self._redial(peer, connection.peer_incarnation))
+
+    async def _redial(self, peer: NodeId, incarnation: int) -> None:
+        """Try to reach a peer again whose connection was lost, until it is known to be gone or has come back."""
+        for delay_s in REDIAL_S:
+            await asyncio.sleep(delay_s)
+            if self.shutdown.done() or peer in self.peers or (peer, incarnation) in self.exited:
+                return
+            try:
+                await self._dial(peer)
+            except RunFailed:
+                continue
+            return
+
+    def _say_ready(self) -> None:
+        if self.begun_s is not None:
+            self._begin()
+        self.to_coordinator(system.Ready(self.spec.node))
+        self.flush()
+
+    def _heard(self, message: Message) -> None:
+        match message:
+            case system.Roster():
+                self.roster.set_result(message)
+            case system.Begin(elapsed_s):
+                self.begun_s = elapsed_s
+                self._begun_at = self.loop.time() - elapsed_s
+                if self.host is not None and self.spec.incarnation == 1 and elapsed_s == 0:
+                    self._begin()
+            case system.Proceed():
+                if self.host is not None:
+                    self.host.proceed()
+            case system.PeerExited(node, incarnation):
+                self._peer_exited(NodeId.parse(node), incarnation)
+            case system.StatusQuery():
+                self._tell_status()
+            case system.Shutdown(reason):
+                self._end(reason)
+            case _:
+                pass
+
+    def _begin(self) -> None:
+        """Start the node: its links are up, or joining if the run had begun before."""
+        host = self.host
+        assert host is not None and self.begun_s is not None
+        joining = self.begun_s > 0
+        up = {} if joining else {peer: connection.session for peer, connection in self.peers.items()}
+        absent = frozenset() if joining else self._absent
+        for peer, connection in self.peers.items():
+            if not joining:
+                host.sessions[peer, connection.session] = connection
+                host.known[peer] = connection.peer_incarnation
+        host.begin(self.loop.time() - self._begun_at, up, absent, joining)
+        if joining:
+            for peer in self.host.life.directory.neighbours(self.spec.id) if self.host else ():
+                if peer in self.peers:
+                    host.opened(peer, self.peers[peer])
+                else:
+                    host.closed(peer, 0, "unreachable")
+
+    @property
+    def _absent(self) -> frozenset[NodeId]:
+        return frozenset(NodeId.parse(peer) for peer in self.roster.result().absent)
+
+    def _peer_exited(self, peer: NodeId, incarnation: int) -> None:
+        self.exited.add((peer, incarnation))
+        connection = self.peers.get(peer)
+        if connection is not None and connection.peer_incarnation == incarnation:
+            connection.abort("its process ended")
+
+    def _tell_status(self) -> None:
+        host = self.host
+        if host is not None:
+            events = host.life.events
+            self.to_coordinator(system.Status(self.spec.node, events, host.pending(), host.describe()))
+            self.flush()
+
+    def holds_at(self, metrics: Mapping[str, Any]) -> bool:
+        """Tell whether the fault plan acts at one of these counters; if so the coordinator is asked to."""
+        for name, value in metrics.items():
+            if (name, value) in self.triggers:
+                if self.host is not None and self.host.journal is not None:
+                    self.host.journal.settle()
+                self.to_coordinator(system.Reached(name, int(value)))
+                self.flush()
+                return True
+        return False
+
+    def to_coordinator(self, message: Message) -> None:
+        """Queue a system message; :meth:`flush` makes it leave."""
+        self.coordinator.send_system(message)
+        self._dirty.add(self.coordinator)
+
+    def dirty(self, connection: Connection) -> None:
+        """Note that a connection has something to flush."""
+        self._dirty.add(connection)
+
+    def flush(self) -> None:
+        """Let everything that was queued leave."""
+        dirty, self._dirty = self._dirty, set()
+        for connection in dirty:
+            connection.flush()
+
+    def failed(self, error: RunFailed) -> None:
+        """Report a failure of this node; the coordinator ends the run."""
+        cause = error.__cause__ or error
+        if self._on_error is not None:
+            self._on_error(cause)
+        event = error.event if isinstance(error, NodeFailed) else ""
+        text = "".join(traceback.format_exception(cause))
+        name = type(cause).__name__
+        now = self.host.now if self.host is not None else 0.0
+        self.to_coordinator(
+            system.Failed(self.spec.node, self.spec.incarnation, now, event, name, str(cause), text)
+        )
+        self.flush()
+
+    def _sign_of_life(self, peer: NodeId, connection: Connection) -> None:
+        found = self.detectors.get(peer)
+        if found is not None and self.peers.get(peer) is connection:
+            found[0].heard(self.loop.time())
+
+    async def _watch(self) -> None:
+        """Send signs of life and judge silence; time in which this process itself stood still does not count."""
+        last = self.loop.time()
+        while not self.shutdown.done():
+            await asyncio.sleep(TICK_S)
+            now = self.loop.time()
+            if now - last > TICK_S + 0.5:
+                for detector, _ in self.detectors.values():
+                    detector.resumed(now - last - TICK_S)
+            last = now
+            for peer, connection in list(self.peers.items()):
+                detector, _ = self.detectors[peer]
+                if now - connection.last_sent_s >= detector.interval_s - TICK_S:
+                    connection.ping()
+                self._judge(peer, connection, now)
+            self.flush()
+
+    def _judge(self, peer: NodeId, connection: Connection, now: float) -> None:
+        detector, before = self.detectors[peer]
+        verdict = detector.verdict(now)
+        if verdict is before or self.host is None:
+            return
+        self.detectors[peer] = (detector, verdict)
+        if verdict is Verdict.DEAD:
+            connection.abort(f"silent since {now - connection.last_heard_s:.1f} s")
+        else:
+            state = PeerState.SUSPECT if verdict is Verdict.SUSPECT else PeerState.UP
+            self.host.silence(peer, connection.session, state)
+
+    def _background(self, work: Any) -> None:
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _end(self, reason: str) -> None:
+        if not self.shutdown.done():
+            self.shutdown.set_result(reason)
+        if not self.roster.done():
+            self.roster.cancel()
+
+    def kill(self) -> None:
+        """Vanish at once, as a killed process does; only for nodes that share a process with others."""
+        self.killed = True
+        if self.host is not None:
+            self.host.close()
+        for connection in (*self.peers.values(), self.coordinator):
+            connection.abort("killed")
+        self._end("killed")
+
+    async def _close(self) -> None:
+        host = self.host
+        if host is not None:
+            host.close()
+            if not self.killed:
+                self.to_coordinator(
+                    system.Finished(self.spec.node, self.spec.incarnation, host.life.events, self._statistics(host))
+                )
+                self.flush()
+            if host.journal is not None:
+                host.journal.settle()
+        for task in list(self._tasks):
+            task.cancel()
+        for connection in list(self.peers.values()):
+            connection.close("finished")
+        await self.coordinator.drain()
+        self.coordinator.close("finished")
+        await self.listener.close()
+        if host is not None:
+            host.store.close()
+        for stream in self._files:
+            stream.close()
+
+    def _statistics(self, host: Host) -> dict[str, float]:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return {
+            "tasks": float(host.slots.completed),
+            "delay_overruns": float(host.slots.overruns),
+            "cpu_s": usage.ru_utime + usage.ru_stime,
+            "max_rss_bytes": usage.ru_maxrss * 1024.0,
+        }
+
+
+def serve(spec: NodeSpec, factory: Callable[[], Node], lifeline: int) -> int:
+    """Run one node in this process until the run ends or the lifeline breaks; return the exit status."""
+
+    async def main() -> None:
+        member = Member(spec, factory)
+
+        def lifeline_news() -> None:
+            if not os.read(lifeline, 4096):
+                asyncio.get_running_loop().remove_reader(lifeline)
+                os._exit(3)
+
+        asyncio.get_running_loop().add_reader(lifeline, lifeline_news)
+        try:
+            await member.run()
+        except asyncio.CancelledError:
+            if not member.shutdown.done():
+                raise
+
+    try:
+        asyncio.run(main())
+    except RunFailed as error:
+        print(f"{spec.node}: {error}", flush=True)
+        return 3
+    return 0
