@@ -98,8 +98,8 @@ class Welcome(msgspec.Struct, frozen=True):
     software: Software
 
 
-class Reject(msgspec.Struct, frozen=True):
-    """Why the connection is refused: a code, the values that disagree, and what to do."""
+class Reject(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why the connection is refused: a code, the values that disagree, and what to do. No hint, no key."""
 
     code: str
     text: str
