@@ -67,7 +67,7 @@ def test_declarations_nest_and_lists_of_them_too() -> None:
     text = """\
 workload:
   kind: linear-regression
-  optimizer: {kind: accelerated-gradient-descent, rate: 1e-2, schedule: {kind: exponential, decay: 0.9}}
+  optimizer: {kind: accelerated-gradient-descent, rate: 1e-2, schedule: {kind: exponential-decay, decay: 0.9}}
 protocol: {kind: gradient-coding, code: {kind: ignore-stragglers, scale: none}, collect: 3}
 cluster: {workers: 4, network: {latency_s: 1e-3}}
 stop: {kind: any-of, conditions: [{kind: seconds, limit_s: 5}, {kind: target-loss, value: 0.1}]}

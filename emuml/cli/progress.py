@@ -1,0 +1,68 @@
+"""One line that moves while a run goes on: on a terminal, on stderr, and only when the run takes over a second."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+QUIET_S = 1.0
+EVERY_S = 0.1
+
+
+@contextmanager
+def progress(rounds: int | None, clock: str) -> Iterator[Callable[[dict[str, Any]], None] | None]:
+    """Yield what takes each row of metrics, or None where nobody would see the line.
+
+    Parameters
+    ----------
+    rounds : int or None
+        How many there will be, if that is known.
+    clock : str
+        What the engine's seconds are: ``"emulated"`` or ``"real"``.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    began = shown = time.monotonic()
+    live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
+
+    def show(row: dict[str, Any]) -> None:
+        nonlocal shown
+        now = time.monotonic()
+        if now - began < QUIET_S or now - shown < EVERY_S:
+            return
+        shown = now
+        if not live.is_started:
+            live.start()
+        live.update(line(row, now - began, rounds, clock), refresh=True)
+
+    try:
+        yield show
+    finally:
+        if live.is_started:
+            live.stop()
+
+
+def line(row: dict[str, Any], wall_s: float, rounds: int | None, clock: str) -> str:
+    """Return the line for one row of metrics after ``wall_s`` seconds.
+
+    Examples
+    --------
+    >>> line({"time_s": 24.2, "round": 50, "train_loss": 0.0946}, 2.0, 100, "emulated")
+    '24.2 s emulated · 2.0 s wall · round 50 of 100 · train loss 0.0946 · 25 rounds/s · about 2 s left'
+    """
+    done = int(row.get("round", 0))
+    parts = [f"{row['time_s']:.1f} s {clock}", f"{wall_s:.1f} s wall"]
+    parts.append(f"round {done} of {rounds}" if rounds else f"round {done}")
+    parts += [f"train loss {row['train_loss']:.4g}"] if "train_loss" in row else []
+    parts += [f"{row['down']:g} down"] if row.get("down") else []
+    if done and wall_s > 0:
+        parts.append(f"{done / wall_s:.3g} rounds/s")
+        parts += [f"about {(rounds - done) * wall_s / done:.0f} s left"] if rounds else []
+    return " · ".join(parts)

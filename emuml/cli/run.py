@@ -1,0 +1,86 @@
+"""``emuml run``: an experiment from a file, to a run directory with its report."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from emuml.cli.folders import new_folder
+from emuml.cli.progress import progress
+from emuml.cli.status import Interrupted
+from emuml.errors import RunFailed, UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from emuml.experiment.config import Loaded
+    from emuml.experiment.result import Result
+
+
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Experiment in YAML, or a run's config.yaml.")],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="Settings over those of the file: cluster.workers=50."),
+    ] = None,
+    engine: Annotated[str | None, typer.Option(metavar="des|tcp", help="Emulate, or run over TCP.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run.", show_default="runs/<UTC>-<name>")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the box.")] = False,
+) -> None:
+    """Run the experiment of FILE, and leave a report."""
+    from emuml.experiment.config import load
+    from emuml.report.html import write_report
+    from emuml.report.view import View
+
+    loaded = load(file, overrides or ())
+    folder = out or new_folder(loaded.experiment.name)
+    result = _run(loaded, chosen(engine) or loaded.engine, folder)
+    view = View.of_result(result)
+    report = write_report([view], folder / "report.html")
+    if as_json:
+        print(json.dumps(without_nan(result.summary())))
+    else:
+        from rich.console import Console
+
+        from emuml.report.terminal import summary
+
+        Console().print(summary(view))
+        print(f"report: {report}")
+
+
+def _run(loaded: Loaded, engine: str, folder: Path) -> Result:
+    """Run, and say where the rest is when it ends early."""
+    import emuml
+
+    try:
+        with progress(loaded.experiment.rounds, "emulated" if engine == "des" else "real") as each:
+            return emuml.run(loaded.experiment, engine, out=folder, runtime=loaded.runtime, progress=each)  # type: ignore[arg-type]
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; what was done is kept: emuml report {folder}") from None
+    except RunFailed as error:
+        error.add_note(f"what was done is kept: emuml report {folder}")
+        raise
+
+
+def chosen(engine: str | None) -> str | None:
+    """Return the engine that an option names.
+
+    Raises
+    ------
+    UserError
+        If there is none of that name.
+    """
+    if engine not in (None, "des", "tcp"):
+        raise UserError(f"got {engine!r}", "--engine", "des, tcp", did_you_mean(engine, ("des", "tcp")))
+    return engine
+
+
+def without_nan(value: Any) -> Any:
+    """Return plain data with ``None`` for what JSON has no number for."""
+    if isinstance(value, dict):
+        return {key: without_nan(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,23 @@
+"""The box that a run leaves in the terminal: what came out, in a dozen lines."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.panel import Panel
+from rich.table import Table
+
+from emuml.report.facts import facts
+from emuml.report.view import View
+
+_LEFT_OUT = ("workload", "cluster")
+
+
+def summary(view: View) -> Panel:
+    """Return the box; it takes the width of the terminal into account."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in facts(view):
+        if name not in _LEFT_OUT:
+            grid.add_row(name, value)
+    return Panel(grid, title=view.label, title_align="left", box=box.ROUNDED, expand=False)

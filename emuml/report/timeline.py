@@ -1,0 +1,87 @@
+"""What each worker did in the first rounds, drawn from trace records: computed, cancelled, lost, or waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+from xml.etree.ElementTree import Element
+
+from emuml.node import NodeId
+from emuml.report.charts import axes, svg
+from emuml.report.markup import tag
+from emuml.report.scales import Scale
+
+ROUNDS_MAX = 6
+WORKERS_MAX = 40
+_WIDTH, _ROW, _TOP = 760, 10.0, 18.0
+_WORDS = {"computed": "computed", "cancelled": "cancelled", "lost": "lost in a crash"}
+
+
+class Span(NamedTuple):
+    """One task of one node, from its begin to its end."""
+
+    node: str
+    begin_s: float
+    end_s: float
+    kind: str
+
+
+def spans(rows: Iterable[tuple[Any, ...]]) -> list[Span]:
+    """Return the tasks of all nodes: ``computed``, ``cancelled`` (also by the end of the run), ``lost`` in a crash."""
+    found: list[Span] = []
+    running: dict[tuple[str, Any], float] = {}
+    last_s = 0.0
+    for time_s, node, kind, *details in rows:
+        last_s = max(last_s, time_s)
+        if kind == "begin":
+            running[node, _key(details[0])] = time_s
+        elif kind in ("computed", "cancel"):
+            begin_s = running.pop((node, _key(details[0])), None)
+            if begin_s is not None:
+                found.append(Span(node, begin_s, time_s, "computed" if kind == "computed" else "cancelled"))
+        elif kind == "crash":
+            for key in [key for key in running if key[0] == node]:
+                found.append(Span(node, running.pop(key), time_s, "lost"))
+    found.extend(Span(node, begin_s, last_s, "cancelled") for (node, _), begin_s in running.items())
+    return found
+
+
+def timeline(rows: list[tuple[Any, ...]], title: str) -> Element | None:
+    """Draw the first rounds of the first workers; None when the trace has no tasks."""
+    closes = [row[0] for row in rows if row[2] == "publish" and row[3] > 0][:ROUNDS_MAX]
+    all_spans = spans(rows)
+    workers = sorted({span.node for span in all_spans}, key=NodeId.parse)[:WORKERS_MAX]
+    if not workers or not closes or closes[-1] <= 0:
+        return None
+    y = {worker: _TOP + i * _ROW for i, worker in enumerate(workers)}
+    bottom = _TOP + len(workers) * _ROW
+    x = Scale(0.0, float(closes[-1]), 70.0, _WIDTH - 12.0)
+    shown = [span for span in all_spans if span.node in y and span.begin_s < x.high]
+    bars = [_bar(span, x, y[span.node]) for span in shown if span.end_s > span.begin_s]
+    ends = [tag("line", x1=x(at), x2=x(at), y1=_TOP - 4, y2=bottom, class_="close") for at in closes]
+    numbers = [tag("text", str(i), x=x(at), y=_TOP - 7, class_="middle") for i, at in enumerate(closes, 1)]
+    labels = [tag("text", worker, x=64, y=y[worker] + 8, class_="end small") for worker in workers[:: _every(workers)]]
+    done = sum(span.kind == "computed" for span in shown)
+    words = f"{len(workers)} workers, {len(closes)} rounds: {done} tasks computed, {len(shown) - done} not finished."
+    frame = axes(x, Scale(0, 1, bottom, _TOP), "seconds", "")
+    kept = [element for element in frame if element.get("class") not in ("grid", "end")]
+    return svg(bottom + 40, title, words, *kept, *bars, *ends, *numbers, *labels, width=_WIDTH)
+
+
+def _bar(span: Span, x: Scale, top: float) -> Element:
+    end_s = min(span.end_s, x.high)
+    # Unfinished work is also drawn thinner, for those who do not tell colours apart.
+    inset, height = (1.0, _ROW - 2) if span.kind == "computed" else (3.0, _ROW - 6)
+    left = x(span.begin_s)
+    hint = tag("title", f"{span.node}: {_WORDS[span.kind]}, {span.begin_s:.4g} to {span.end_s:.4g} s")
+    return tag(
+        "rect", hint, x=left, y=top + inset, width=max(x(end_s) - left - 1, 0.5), height=height, class_=span.kind
+    )
+
+
+def _every(workers: list[str]) -> int:
+    return 1 if len(workers) <= 12 else 5
+
+
+def _key(tag_of_task: Any) -> Any:
+    return tuple(tag_of_task) if isinstance(tag_of_task, list) else tag_of_task
