@@ -155,7 +155,7 @@ class Life:
 
     def describe(self) -> str:
         """Return one line on what this life was doing, for deadlock reports."""
-        waiting = self.node.waiting_for()
+        waiting = self.node.waiting_for() if self.events else ""
         parts = [f"last {self.last_event or 'nothing'} at t={self.last_now:.6g} s", f"{self.events} events"]
         if self.timers:
             parts.append(f"timers {sorted(self.timers)}")

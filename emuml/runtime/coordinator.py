@@ -123,11 +123,12 @@ class Coordinator:
         present = [peer for peer in neighbours if self.members[peer].alive]
         joins = {str(peer): self.members[peer].join for peer in present}
         addresses = {name: join.address for name, join in joins.items() if join is not None}
+        lives = {str(peer): self.members[peer].incarnation for peer in present}
         talks_to = {role: _listed(roles) for role, roles in self._talks_to().items()}
         dial = [str(peer) for peer in present if fresh or peer < member.id]
         expect = [] if fresh else [str(peer) for peer in present if peer > member.id]
         absent = [str(peer) for peer in neighbours if peer not in present]
-        self.tell(member, system.Roster(addresses, talks_to, dial, expect, absent))
+        self.tell(member, system.Roster(addresses, lives, talks_to, dial, expect, absent))
 
     def _talks_to(self) -> dict[str, frozenset[str] | None]:
         return {m.id.role: _roles(m.join) for m in self.members.values() if m.join is not None}
@@ -225,8 +226,8 @@ class Coordinator:
             case system.Finished(_, _, events, statistics):
                 self.result.events += events
                 for name, value in statistics.items():
-                    combined = max if name.startswith("max_") else lambda a, b: a + b
-                    self.result.statistics[name] = combined(self.result.statistics.get(name, 0.0), value)
+                    before = self.result.statistics.get(name, 0.0)
+                    self.result.statistics[name] = max(before, value) if name.startswith("max_") else before + value
             case _:
                 pass
 

@@ -198,6 +198,7 @@ class Host:
             connection = self.sessions.get((to, link.session))
             if connection is not None:
                 connection.send_data(message, seq)
+                self.member.dirty(connection)
         elif link.state == "joining":
             link.waiting.append((message, size_bytes))
         else:

@@ -122,7 +122,8 @@ class Member:
     begun_s: float | None = None
 
     async def _dial(self, peer: NodeId) -> None:
-        connection = await dial(self.addresses[peer], self.security, str(peer))
+        incarnation = self.roster.result().incarnations[str(peer)]
+        connection = await dial(self.addresses[peer], self.security, str(peer), incarnation)
         self._adopt(peer, connection)
 
     def _accepted(self, connection: Connection) -> None:
@@ -150,7 +151,7 @@ class Member:
         connection.on_closed = partial(self._lost, peer, connection)
         connection.on_heard = partial(self._sign_of_life, peer, connection)
         self.arrived.set()
-        if self.host is not None and self.begun_s is not None:
+        if self.host is not None and self.host.began_s is not None:
             self.host.opened(peer, connection)
 
     def _data(self, peer: NodeId, connection: Connection, message: Message, size_bytes: int, seq: int) -> None:
@@ -352,8 +353,8 @@ class Member:
             task.cancel()
         for connection in list(self.peers.values()):
             connection.close("finished")
-        await self.coordinator.drain()
         self.coordinator.close("finished")
+        await asyncio.wait([self.coordinator.closed], timeout=self.spec.settings.drain_s)
         await self.listener.close()
         if host is not None:
             host.store.close()
@@ -366,8 +367,18 @@ class Member:
             "tasks": float(host.slots.completed),
             "delay_overruns": float(host.slots.overruns),
             "cpu_s": usage.ru_utime + usage.ru_stime,
-            "max_rss_bytes": usage.ru_maxrss * 1024.0,
+            "max_rss_bytes": float(_peak_bytes()),
         }
+
+
+def _peak_bytes() -> int:
+    """Return the peak resident size of this process; getrusage would count what it was before exec as well."""
+    try:
+        with open("/proc/self/status") as stream:
+            found = [line.split()[1] for line in stream if line.startswith("VmHWM")]
+        return int(found[0]) * 1024
+    except (OSError, IndexError):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def serve(spec: NodeSpec, factory: Callable[[], Node], lifeline: int) -> int:

@@ -20,6 +20,7 @@ class Roster(Message):
     """Where everybody listens, which nodes this one dials, who is absent."""
 
     addresses: dict[str, tuple[str, int]]
+    incarnations: dict[str, int]
     talks_to: dict[str, list[str] | None]
     dial: list[str]
     expect: list[str]
