@@ -161,6 +161,8 @@ class NodeFailed(RunFailed):
         self.node, self.incarnation, self.now, self.event, self.replay = node, incarnation, now, event, replay
 
     def __str__(self) -> str:
+        if isinstance(self.__cause__, NodeFailed):  # made again from it, as SimPy does: it says all
+            return str(self.__cause__)
         text = f"{self.node} (life {self.incarnation}) failed at t={self.now:.6g} s while handling {self.event}"
         if self.__cause__ is not None:
             text += f": {type(self.__cause__).__name__}: {self.__cause__}"
