@@ -129,8 +129,8 @@ def table(rows: list[Row], target: float) -> Table:
     from rich import box
     from rich.table import Table
 
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    heads = ["", "s per round\nmeasured", "\nclosed form", "final\nloss", f"s to loss\n{target:.4f}", "speed-up"]
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    heads = ["", "s per round\nmeasured", "\ntheory", "final\nloss", f"s to loss\n{target:.4f}", "speed-up"]
     for head in heads:
         made.add_column(head, justify="right" if head else "left", no_wrap=True)
     best = max(row.speedup for row in rows)

@@ -13,7 +13,7 @@ from emuml.report.scales import Scale
 
 ROUNDS_MAX = 6
 WORKERS_MAX = 40
-_WIDTH, _ROW, _TOP = 760, 10.0, 18.0
+_TOP, _LABELS = 18.0, 58.0
 _WORDS = {"computed": "computed", "cancelled": "cancelled", "lost": "lost in a crash"}
 
 
@@ -46,32 +46,41 @@ def spans(rows: Iterable[tuple[Any, ...]]) -> list[Span]:
     return found
 
 
-def timeline(rows: list[tuple[Any, ...]], title: str) -> Element | None:
-    """Draw the first rounds of the first workers; None when the trace has no tasks."""
-    closes = [row[0] for row in rows if row[2] == "publish" and row[3] > 0][:ROUNDS_MAX]
+def timeline(
+    rows: list[tuple[Any, ...]], title: str, until_s: float | None = None, width: float = 760, row: float = 10
+) -> Element | None:
+    """Draw the first rounds of the first workers, or their first seconds; None when the trace has no tasks.
+
+    ``width`` and ``row``, the height of a worker's row, are in pixels.
+    """
+    closes = [at for at, _, kind, *details in rows if kind == "publish" and details[0] > 0]
+    closes = closes[:ROUNDS_MAX] if until_s is None else [at for at in closes if at <= until_s]
     all_spans = spans(rows)
     workers = sorted({span.node for span in all_spans}, key=NodeId.parse)[:WORKERS_MAX]
     if not workers or not closes or closes[-1] <= 0:
         return None
-    y = {worker: _TOP + i * _ROW for i, worker in enumerate(workers)}
-    bottom = _TOP + len(workers) * _ROW
-    x = Scale(0.0, float(closes[-1]), 70.0, _WIDTH - 12.0)
+    y = {worker: _TOP + i * row for i, worker in enumerate(workers)}
+    bottom = _TOP + len(workers) * row
+    x = Scale(0.0, float(closes[-1]) if until_s is None else until_s, _LABELS, width - 12.0)
     shown = [span for span in all_spans if span.node in y and span.begin_s < x.high]
-    bars = [_bar(span, x, y[span.node]) for span in shown if span.end_s > span.begin_s]
+    bars = [_bar(span, x, y[span.node], row) for span in shown if span.end_s > span.begin_s]
     ends = [tag("line", x1=x(at), x2=x(at), y1=_TOP - 4, y2=bottom, class_="close") for at in closes]
     numbers = [tag("text", str(i), x=x(at), y=_TOP - 7, class_="middle") for i, at in enumerate(closes, 1)]
-    labels = [tag("text", worker, x=64, y=y[worker] + 8, class_="end small") for worker in workers[:: _every(workers)]]
+    labels = [
+        tag("text", worker, x=_LABELS - 6, y=y[worker] + 8, class_="end small")
+        for worker in workers[:: _every(workers)]
+    ]
     done = sum(span.kind == "computed" for span in shown)
     words = f"{len(workers)} workers, {len(closes)} rounds: {done} tasks computed, {len(shown) - done} not finished."
     frame = axes(x, Scale(0, 1, bottom, _TOP), "seconds", "")
     kept = [element for element in frame if element.get("class") not in ("grid", "end")]
-    return svg(bottom + 40, title, words, *kept, *bars, *ends, *numbers, *labels, width=_WIDTH)
+    return svg(bottom + 40, title, words, *kept, *bars, *ends, *numbers, *labels, width=width)
 
 
-def _bar(span: Span, x: Scale, top: float) -> Element:
+def _bar(span: Span, x: Scale, top: float, row: float) -> Element:
     end_s = min(span.end_s, x.high)
     # Unfinished work is also drawn thinner, for those who do not tell colours apart.
-    inset, height = (1.0, _ROW - 2) if span.kind == "computed" else (3.0, _ROW - 6)
+    inset, height = (0.1 * row, 0.8 * row) if span.kind == "computed" else (0.3 * row, 0.4 * row)
     left = x(span.begin_s)
     hint = tag("title", f"{span.node}: {_WORDS[span.kind]}, {span.begin_s:.4g} to {span.end_s:.4g} s")
     return tag(
