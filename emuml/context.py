@@ -103,7 +103,9 @@ class Context:
             if reason:
                 raise UnknownPeer(str(self.id), str(peer), reason)
         if not isinstance(message, Message):
-            raise MessageError(f"{self.id} sends a {type(message).__name__}; only subclasses of emuml.Message can be sent")
+            raise MessageError(
+                f"{self.id} sends a {type(message).__name__}; only subclasses of emuml.Message can be sent"
+            )
         frozen = freeze(message)
         size = size_bytes(frozen)
         if size > MESSAGE_BYTES_MAX:

@@ -156,17 +156,4 @@ class Stop(msgspec.Struct, frozen=True):
     reason: str
 
 
-Effect = (
-    Send
-    | SendLatest
-    | Broadcast
-    | SetTimer
-    | CancelTimer
-    | Compute
-    | Cancel
-    | Save
-    | Load
-    | Log
-    | Publish
-    | Stop
-)
+Effect = Send | SendLatest | Broadcast | SetTimer | CancelTimer | Compute | Cancel | Save | Load | Log | Publish | Stop

@@ -39,8 +39,9 @@ class Header(msgspec.Struct, frozen=True):
 class Step(msgspec.Struct, frozen=True, array_like=True):
     """One event and the digest of the effects that its handler recorded.
 
-    ``details`` by kind: start [blocks, sessions, joining, absent]; message [sender, incarnation, session, seq, digest]; timer [name];
-    computed [tag, digest, seconds]; saved [tag]; loaded [tag, blocks]; peer [peer, state, session, reason].
+    ``details`` by kind: start [blocks, sessions, joining, absent]; message [sender, incarnation, session, seq,
+    digest]; timer [name]; computed [tag, digest, seconds]; saved [tag]; loaded [tag, blocks]; peer [peer, state,
+    session, reason].
     """
 
     index: int

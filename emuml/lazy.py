@@ -26,7 +26,7 @@ class Deferred:
     __slots__ = ("__weakref__", "_task", "_value", "dtype", "origin", "shape")
 
     def __init__(self, task: Task, origin: str = "") -> None:
-        # Kept after evaluation too: replicas are recognised by the identity of the inputs, which must stay alive for it.
+        # Kept after evaluation too: replicas are recognised by the identity of the inputs, which must stay alive.
         self._task = task
         self._value: NDArray[Any] | None = None
         self.shape = task.shape
@@ -63,9 +63,7 @@ def array_of(result: NDArray[Any] | Deferred) -> NDArray[Any]:
     return result.value() if isinstance(result, Deferred) else result
 
 
-def combine(
-    weights: Sequence[float] | NDArray[np.float64], results: Sequence[NDArray[Any] | Deferred]
-) -> NDArray[Any]:
+def combine(weights: Sequence[float] | NDArray[np.float64], results: Sequence[NDArray[Any] | Deferred]) -> NDArray[Any]:
     """Return ``sum_j weights[j] * results[j]``, added in the order given.
 
     The first term starts the sum, so a single result of weight 1 comes back bit for bit. The order is the caller's:
@@ -94,7 +92,9 @@ def combine(
     array([21.,  3.])
     """
     if len(weights) != len(results) or not len(results):
-        raise ContractError(f"combine needs as many weights as results and at least one, got {len(weights)}, {len(results)}")
+        raise ContractError(
+            f"combine needs as many weights as results and at least one, got {len(weights)}, {len(results)}"
+        )
     arrays = [array_of(result) for result in results]
     first = arrays[0]
     for position, array in enumerate(arrays):

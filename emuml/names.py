@@ -81,9 +81,7 @@ def resolve(family: str, name: str, where: str = "") -> Any:
     """
     known = REGISTRY.get(family, {})
     if name not in known:
-        raise UserError(
-            f"{name!r} is unknown", where or family, ", ".join(sorted(known)), did_you_mean(name, known)
-        )
+        raise UserError(f"{name!r} is unknown", where or family, ", ".join(sorted(known)), did_you_mean(name, known))
     return load(known[name])
 
 

@@ -128,4 +128,3 @@ def message_types(node: Node | type[Node]) -> tuple[type[Message], ...]:
             if isinstance(value, type) and issubclass(value, Message) and value is not Message and value not in found:
                 found.append(value)
     return tuple(sorted(found, key=lambda message: message.__name__))
-

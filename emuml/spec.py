@@ -95,7 +95,9 @@ def to_spec(value: Any, inputs: Inputs) -> Any:
         return [to_spec(item, inputs) for item in value]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    raise UserError(f"{type(value).__name__} has no canonical spec", allowed="frozen dataclasses, numbers, text, arrays")
+    raise UserError(
+        f"{type(value).__name__} has no canonical spec", allowed="frozen dataclasses, numbers, text, arrays"
+    )
 
 
 def from_spec(spec: Any, inputs: Inputs) -> Any:
@@ -189,7 +191,9 @@ def _checked_tuple(value: Any, items: tuple[Any, ...], where: str) -> Any:
         items = (items[0],) * len(value)
     if len(items) != len(value):
         raise UserError(f"got {len(value)} items", where, f"{len(items)} items")
-    normal = tuple(checked(item, hint, f"{where}[{i}]") for i, (item, hint) in enumerate(zip(value, items, strict=True)))
+    normal = tuple(
+        checked(item, hint, f"{where}[{i}]") for i, (item, hint) in enumerate(zip(value, items, strict=True))
+    )
     return value if isinstance(value, tuple) and all(a is b for a, b in zip(value, normal, strict=True)) else normal
 
 

@@ -1,7 +1,7 @@
 """When training ends: plain conditions, combinable with ``|``.
 
-Protocols ask ``reached(rounds, updates, now_s)`` at their steps. ``TargetLoss`` needs an observer, because loss is never
-computed inside a handler: engines ask ``reached_by(metrics)`` for each observed version.
+Protocols ask ``reached(rounds, updates, now_s)`` at their steps. ``TargetLoss`` needs an observer, because loss is
+never computed inside a handler: engines ask ``reached_by(metrics)`` for each observed version.
 """
 
 from __future__ import annotations

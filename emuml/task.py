@@ -29,8 +29,8 @@ class Task:
     Parameters
     ----------
     function : callable
-        Pure; called as ``function(*inputs)``, or ``function(*inputs, cancelled)`` if ``cancellable``. In the second form
-        it asks ``cancelled()`` between chunks and raises :class:`emuml.errors.TaskCancelled` when that is true.
+        Pure; called as ``function(*inputs)``, or ``function(*inputs, cancelled)`` if ``cancellable``. In the second
+        form it asks ``cancelled()`` between chunks and raises :class:`emuml.errors.TaskCancelled` if that is true.
     inputs : tuple
         Immutable values; arrays are made read-only when the task is handed to ``ctx.compute``.
     cost : float

@@ -31,10 +31,17 @@ class Fault:
         _check_node(getattr(self, "node", None), type(self).__name__)
         self._check_when()
 
+    @property
+    def target(self) -> NodeId:
+        """The one node that this fault strikes; faults of links have none."""
+        return NodeId.parse(vars(self)["node"])
+
     def _check_when(self) -> None:
         at_s, after = getattr(self, "at_s", None), getattr(self, "after", None)
         if (at_s is None) == (after is None):
-            raise UserError("exactly one of at_s and after says when", f"{type(self).__name__}", "at_s=2.5 or after=('round', 17)")
+            raise UserError(
+                "exactly one of at_s and after says when", f"{type(self).__name__}", "at_s=2.5 or after=('round', 17)"
+            )
 
 
 def _check_node(node: str | None, where: str) -> None:

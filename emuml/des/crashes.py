@@ -25,7 +25,7 @@ class Crashes:
         self._sessions: dict[frozenset[NodeId], int] = {}
         self._triggers = plan.triggers()
         starts = (fault for fault in plan.faults if not isinstance(fault, Crash))
-        self.absent = frozenset(_node(fault) for fault in starts)
+        self.absent = frozenset(fault.target for fault in starts)
 
     def schedule(self) -> None:
         """Put the clock forms of the plan into the queue."""
@@ -45,10 +45,10 @@ class Crashes:
                     self._strike(fault)
             for fault in self._plan.faults:
                 if getattr(fault, "restart_after", None) == after:
-                    self._restart(self._emulator.machines[_node(fault)])
+                    self._restart(self._emulator.machines[fault.target])
 
     def _strike(self, fault: Fault) -> None:
-        machine = self._emulator.machines[_node(fault)]
+        machine = self._emulator.machines[fault.target]
         self._emulator.trace.add(self._emulator.now, machine.name, "fault", type(fault).__name__)
         if isinstance(fault, Crash):
             self._crash(machine)
@@ -88,7 +88,10 @@ class Crashes:
         return self._sessions.get(frozenset((first, second)), 0)
 
     def _tell(self, machine: Machine, peer: NodeId, state: PeerState, session: int) -> None:
+        """Hand news of a peer over, unless the run was stopped or the node crashed by news before."""
         emulator = self._emulator
+        if machine.life is None or emulator.result.stopped is not None:
+            return
         waiting = machine.links.change(peer, state, session)
         emulator.trace.add(emulator.now, machine.name, "peer", str(peer), state.value)
         for message, size_bytes in waiting:  # recorded before anything that the handler will send now
@@ -111,10 +114,14 @@ class Crashes:
         if machine.life is not None or machine.incarnation != former:
             return
         emulator.start(machine, joining=True)
+        if not machine.lives(former + 1):
+            return
         detection, now = emulator.cluster.detection, emulator.env._now
         connected = now + emulator.cluster.network.latency_s + detection.connect_s
         for peer in emulator.directory.neighbours(machine.id):
-            emulator.env.call_at(connected, NORMAL, self._connect, machine, machine.incarnation, emulator.machines[peer])
+            emulator.env.call_at(
+                connected, NORMAL, self._connect, machine, machine.incarnation, emulator.machines[peer]
+            )
 
     def _connect(self, machine: Machine, incarnation: int, neighbour: Machine) -> None:
         emulator = self._emulator
@@ -124,20 +131,26 @@ class Crashes:
             at = emulator.env._now + emulator.cluster.detection.unreachable_s
             emulator.env.call_at(at, NORMAL, self._unreachable, machine, incarnation, neighbour)
             return
-        old = self._session(machine.id, neighbour.id)
+        if machine.links.of(neighbour.id).state != "joining":
+            return  # the neighbour, fresh as well, has connected the two before
+        self._open(machine, neighbour)
+
+    def _open(self, machine: Machine, neighbour: Machine) -> None:
+        """Begin a new session between a joining node and a living neighbour; both are told."""
+        old, lives = self._session(machine.id, neighbour.id), (machine.incarnation, neighbour.incarnation)
         link = neighbour.links.of(machine.id)
         if link.carries:
             self._tell(neighbour, machine.id, PeerState.DOWN, old)
+        if not machine.lives(lives[0]) or not neighbour.lives(lives[1]):
+            return
         session = self._sessions[frozenset((machine.id, neighbour.id))] = old + 1
-        fresh = link.state == "joining" or incarnation == 1
+        self._emulator.mail.forget(machine.id, neighbour.id)
+        fresh = link.state == "joining" or lives[0] == 1
         self._tell(neighbour, machine.id, PeerState.UP if fresh else PeerState.RESTARTED, session)
-        if machine.lives(incarnation):
+        if machine.lives(lives[0]):
             self._tell(machine, neighbour.id, PeerState.UP, session)
 
     def _unreachable(self, machine: Machine, incarnation: int, neighbour: Machine) -> None:
         if machine.lives(incarnation) and machine.links.of(neighbour.id).state == "joining":
             self._tell(machine, neighbour.id, PeerState.DOWN, self._session(machine.id, neighbour.id))
 
-
-def _node(fault: Fault) -> NodeId:
-    return NodeId.parse(getattr(fault, "node"))

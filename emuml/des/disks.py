@@ -48,9 +48,7 @@ class Disks:
         emulator = self._emulator
         emulator.trace.add(emulator.now, machine.name, "load", effect.tag)
         size = size_of(dict(machine.store.read(effect.ids)))
-        emulator.env.call_at(
-            self._done_at(machine, size), NORMAL, self._loaded, machine, machine.incarnation, effect
-        )
+        emulator.env.call_at(self._done_at(machine, size), NORMAL, self._loaded, machine, machine.incarnation, effect)
 
     def _loaded(self, machine: Machine, incarnation: int, effect: fx.Load) -> None:
         if not machine.lives(incarnation):

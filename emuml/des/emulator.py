@@ -116,13 +116,21 @@ class Emulator:
             self.env.process(process(self.env, self.cluster))
         try:
             self.crashes.schedule()
-            for machine in self.machines.values():
-                if machine.id not in self.crashes.absent and self.result.stopped is None:
-                    self.start(machine, joining=False)
+            self._start_all()
             self._loop(float("inf") if until_s is None else until_s)
         except RunFailed as error:
             self.result.error = error
         return self._finish(time.perf_counter() - began)
+
+    def _start_all(self) -> None:
+        """Begin the first lives: all are there, with their links up, before the first ``on_start`` (contract 2.5)."""
+        first = [machine for machine in self.machines.values() if machine.id not in self.crashes.absent]
+        for machine in first:
+            self._be_born(machine, joining=False)
+        lives = [machine.life for machine in first]
+        for machine, life in zip(first, lives, strict=True):
+            if machine.life is life and self.result.stopped is None:
+                self._hand_over_start(machine, joining=False)
 
     def _loop(self, until_s: float) -> None:
         env, still, last = self.env, 0, -1.0
@@ -159,6 +167,10 @@ class Emulator:
 
     def start(self, machine: Machine, joining: bool) -> None:
         """Begin a new incarnation: a fresh object, then ``on_start`` with what was saved."""
+        self._be_born(machine, joining)
+        self._hand_over_start(machine, joining)
+
+    def _be_born(self, machine: Machine, joining: bool) -> None:
         machine.incarnation += 1
         machine.reset()
         machine.links = Links(joining, machine.id, machine.incarnation, absent=self.crashes.absent)
@@ -168,6 +180,8 @@ class Emulator:
             machine.journal = JournalWriter(header)
             key = (machine.name, machine.incarnation)
             self.result.journals[key] = Journal(header, machine.journal.steps)
+
+    def _hand_over_start(self, machine: Machine, joining: bool) -> None:
         self.trace.add(self.now, machine.name, "start", machine.incarnation)
         saved = machine.store.read()
         absent = [str(id) for id in sorted(self.crashes.absent)]

@@ -45,16 +45,20 @@ class Mail:
         else:
             emulator.trace.add(emulator.now, machine.name, "discarded", str(to), kind, size_bytes)
 
-    def _leave(
-        self, machine: Machine, to: NodeId, message: Message, size_bytes: int, session: int, seq: int
-    ) -> None:
+    def forget(self, first: NodeId, second: NodeId) -> None:
+        """Begin a new session: what the old one had queued, in both directions, holds nothing up."""
+        for link in ((first, second), (second, first)):
+            self._free_s.pop(link, None)
+            self._arrives_s.pop(link, None)
+
+    def _leave(self, machine: Machine, to: NodeId, message: Message, size_bytes: int, session: int, seq: int) -> None:
         emulator = self._emulator
         now = left = arrives = emulator.env._now
         if to != machine.id:
             network, link = emulator.cluster.network, (machine.id, to)
             if network.bandwidth_bps is not None:
-                left = max(now, self._free_s.get(link, 0.0))
-                arrives = self._free_s[link] = left + size_bytes / network.bandwidth_bps
+                begins = max(now, self._free_s.get(link, 0.0))
+                left = arrives = self._free_s[link] = begins + size_bytes / network.bandwidth_bps
             arrives += network.latency_s
             if emulator.choose is not None and network.latency_s > 0:
                 arrives += network.latency_s * emulator.choose(self._name(machine.id, to, message), DELAY_LEVELS)

@@ -64,7 +64,7 @@ class Replayer:
             If a journal was cut so that the origin of a message is missing.
         """
         began = time.perf_counter()
-        while any([reader.advance() for reader in self.readers]):
+        while sum(reader.advance() for reader in self.readers):  # every reader in each turn
             pass
         blocked = [reader.blocked() for reader in self.readers if reader.blocked()]
         if blocked and self.result.stopped is None:
@@ -186,7 +186,9 @@ class Reader:
             block = tag_of(block)
             values = [save[block] for save in self.saves if block in save and value_digest(save[block]) == crc]
             if not values:
-                raise Diverged(self.name, step.index if step else 0, "stored block", f"{block!r} {crc:08x}", "never saved")
+                raise Diverged(
+                    self.name, step.index if step else 0, "stored block", f"{block!r} {crc:08x}", "never saved"
+                )
             found[block] = ((version, values[-1]),)
         return Saved(found)
 

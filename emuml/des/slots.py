@@ -82,9 +82,7 @@ class Slots:
         if lag == 0:
             self._free(machine, machine.incarnation, effect)
         else:
-            emulator.env.call_at(
-                emulator.env._now + lag, NORMAL, self._free, machine, machine.incarnation, effect
-            )
+            emulator.env.call_at(emulator.env._now + lag, NORMAL, self._free, machine, machine.incarnation, effect)
 
     def _free(self, machine: Machine, incarnation: int, effect: fx.Cancel) -> None:
         if machine.lives(incarnation):

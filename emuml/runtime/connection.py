@@ -121,7 +121,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _shake(self, data: memoryview) -> None:
         side = self._side
-        assert side is not None and self._transport is not None
+        assert side is not None
+        assert self._transport is not None
         answer = side.receive(data)
         if answer:
             self._transport.write(answer)

@@ -19,8 +19,8 @@ from emuml.node import NodeId
 from emuml.outcome import Logged, Published, Run
 from emuml.runtime import system
 from emuml.runtime.connection import Connection, Listener
-from emuml.runtime.plan import Deployment, Handle
 from emuml.runtime.faults import FaultExecutor
+from emuml.runtime.plan import Deployment, Handle
 from emuml.runtime.watch import ObserverThread
 
 
@@ -105,7 +105,7 @@ class Coordinator:
         self.began_s = self.loop.time()
         self.result.statistics["start_s"] = time.perf_counter() - began
         for id in present:
-            self.tell(self.members[id], system.Begin(0.0))
+            self.tell(self.members[id], system.Begin())
         self.faults.schedule()
 
     def start_node(self, id: NodeId) -> None:
@@ -128,7 +128,7 @@ class Coordinator:
         dial = [str(peer) for peer in present if fresh or peer < member.id]
         expect = [] if fresh else [str(peer) for peer in present if peer > member.id]
         absent = [str(peer) for peer in neighbours if peer not in present]
-        self.tell(member, system.Roster(addresses, lives, talks_to, dial, expect, absent))
+        self.tell(member, system.Roster(addresses, lives, talks_to, dial, expect, absent, self.now if fresh else None))
 
     def _talks_to(self) -> dict[str, frozenset[str] | None]:
         return {m.id.role: _roles(m.join) for m in self.members.values() if m.join is not None}
@@ -203,7 +203,6 @@ class Coordinator:
                 self.note_change()
                 if self.began_s is not None:
                     self.send_roster(member, fresh=True)
-                    self.tell(member, system.Begin(self.now))
             case system.Ready():
                 member.ready = True
                 self.note_change()

@@ -21,7 +21,7 @@ class FaultExecutor:
     def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator = coordinator
         self._plan = coordinator.deployment.faults
-        self.absent = frozenset(NodeId.parse(f.node) for f in self._plan.faults if isinstance(f, Start))
+        self.absent = frozenset(f.target for f in self._plan.faults if isinstance(f, Start))
         self.pending = 0
 
     def schedule(self) -> None:
@@ -59,9 +59,9 @@ class FaultExecutor:
 
     async def _strike(self, fault: Fault) -> None:
         coordinator = self._coordinator
-        coordinator.result.trace.add(coordinator.now, getattr(fault, "node"), "fault", type(fault).__name__)
+        coordinator.result.trace.add(coordinator.now, str(fault.target), "fault", type(fault).__name__)
         if isinstance(fault, Crash):
-            await self._crash(NodeId.parse(fault.node))
+            await self._crash(fault.target)
             if fault.restart_after_s is not None:
                 self._later(fault.restart_after_s, fault, restart=True)
         else:
@@ -79,7 +79,7 @@ class FaultExecutor:
         await asyncio.wait([handle.exited])
 
     async def _start(self, fault: Fault) -> None:
-        coordinator, id = self._coordinator, NodeId.parse(getattr(fault, "node"))
+        coordinator, id = self._coordinator, fault.target
         member = coordinator.members[id]
         if member.handle is None:
             coordinator.start_node(id)

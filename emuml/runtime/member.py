@@ -81,10 +81,11 @@ class Member:
         self.flush()
         try:
             roster = await self.roster
+            heard_s = self.loop.time()
             self._build(node, roster)
             await self._connect(roster)
             self._background(self._watch())
-            self._say_ready()
+            self._say_ready(heard_s)
             await self.shutdown
         finally:
             await self._close()
@@ -113,13 +114,6 @@ class Member:
         while not expected <= self.peers.keys():
             self.arrived.clear()
             await self.arrived.wait()
-
-    @property
-    def _joining(self) -> bool:
-        """Whether this incarnation came into a run that had begun."""
-        return self.begun_s is not None and self.begun_s > 0
-
-    begun_s: float | None = None
 
     async def _dial(self, peer: NodeId) -> None:
         incarnation = self.roster.result().incarnations[str(peer)]
@@ -181,9 +175,11 @@ class Member:
                 continue
             return
 
-    def _say_ready(self) -> None:
-        if self.begun_s is not None:
-            self._begin()
+    def _say_ready(self, heard_s: float) -> None:
+        """Tell the coordinator that all links are made; a node that joins late begins at once."""
+        elapsed_s = self.roster.result().elapsed_s
+        if elapsed_s is not None:
+            self._begin(elapsed_s + self.loop.time() - heard_s, joining=True)
         self.to_coordinator(system.Ready(self.spec.node))
         self.flush()
 
@@ -191,11 +187,8 @@ class Member:
         match message:
             case system.Roster():
                 self.roster.set_result(message)
-            case system.Begin(elapsed_s):
-                self.begun_s = elapsed_s
-                self._begun_at = self.loop.time() - elapsed_s
-                if self.host is not None and self.spec.incarnation == 1 and elapsed_s == 0:
-                    self._begin()
+            case system.Begin():
+                self._begin(0.0, joining=False)
             case system.Proceed():
                 if self.host is not None:
                     self.host.proceed()
@@ -208,24 +201,22 @@ class Member:
             case _:
                 pass
 
-    def _begin(self) -> None:
+    def _begin(self, elapsed_s: float, joining: bool) -> None:
         """Start the node: its links are up, or joining if the run had begun before."""
         host = self.host
-        assert host is not None and self.begun_s is not None
-        joining = self.begun_s > 0
-        up = {} if joining else {peer: connection.session for peer, connection in self.peers.items()}
-        absent = frozenset() if joining else self._absent
-        for peer, connection in self.peers.items():
-            if not joining:
-                host.sessions[peer, connection.session] = connection
-                host.known[peer] = connection.peer_incarnation
-        host.begin(self.loop.time() - self._begun_at, up, absent, joining)
+        assert host is not None
         if joining:
-            for peer in self.host.life.directory.neighbours(self.spec.id) if self.host else ():
+            host.begin(elapsed_s, {}, frozenset(), joining)
+            for peer in host.life.directory.neighbours(self.spec.id):
                 if peer in self.peers:
                     host.opened(peer, self.peers[peer])
                 else:
                     host.closed(peer, 0, "unreachable")
+            return
+        for peer, connection in self.peers.items():
+            host.sessions[peer, connection.session] = connection
+            host.known[peer] = connection.peer_incarnation
+        host.begin(elapsed_s, {peer: c.session for peer, c in self.peers.items()}, self._absent, joining)
 
     @property
     def _absent(self) -> frozenset[NodeId]:
@@ -279,9 +270,7 @@ class Member:
         text = "".join(traceback.format_exception(cause))
         name = type(cause).__name__
         now = self.host.now if self.host is not None else 0.0
-        self.to_coordinator(
-            system.Failed(self.spec.node, self.spec.incarnation, now, event, name, str(cause), text)
-        )
+        self.to_coordinator(system.Failed(self.spec.node, self.spec.incarnation, now, event, name, str(cause), text))
         self.flush()
 
     def _sign_of_life(self, peer: NodeId, connection: Connection) -> None:

@@ -63,10 +63,11 @@ class LogStore:
         if _HEADER.unpack_from(data)[1] != FORMAT:
             raise FormatError(f"block store format {_HEADER.unpack_from(data)[1]}", str(self._path), f"{FORMAT}")
         end = _HEADER.size
-        for end, record in _records(data):
+        for position, record in _records(data):
             if record["incarnation"] > self._incarnation:
                 raise RunFailed(f"fenced: {self._path} was written by life {record['incarnation']}")
             self._apply({tag_of(key): _value(value) for key, value in record["blocks"]})
+            end = position
         self._file.truncate(end)
 
     def _apply(self, blocks: Mapping[Any, Any]) -> None:

@@ -17,7 +17,10 @@ class Join(Message):
 
 
 class Roster(Message):
-    """Where everybody listens, which nodes this one dials, who is absent."""
+    """Where everybody listens, which nodes this one dials, who is absent.
+
+    ``elapsed_s`` is how long ago the run began for a node that joins it late, and null before it began.
+    """
 
     addresses: dict[str, tuple[str, int]]
     incarnations: dict[str, int]
@@ -25,6 +28,7 @@ class Roster(Message):
     dial: list[str]
     expect: list[str]
     absent: list[str]
+    elapsed_s: float | None
 
 
 class Ready(Message):
@@ -34,9 +38,7 @@ class Ready(Message):
 
 
 class Begin(Message):
-    """The run begins, or began ``elapsed_s`` seconds ago."""
-
-    elapsed_s: float
+    """The run begins."""
 
 
 class Logged(Message):

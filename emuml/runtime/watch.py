@@ -1,4 +1,4 @@
-"""Observers of a TCP run, in a thread of their own: what they compute takes no time of any node or of the coordinator."""
+"""Observers of a TCP run, in a thread of their own: what they compute takes no node's and no coordinator's time."""
 
 from __future__ import annotations
 

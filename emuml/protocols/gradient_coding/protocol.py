@@ -156,7 +156,9 @@ class Server(Node):
         """Decode, step, and open the next round or stop."""
         received = sorted(self.answers)
         decoding = self.code.decode(received)
-        used = [(weight, self.answers[w]) for w, weight in zip(received, decoding.weights.tolist(), strict=True) if weight]
+        used = [
+            (weight, self.answers[w]) for w, weight in zip(received, decoding.weights.tolist(), strict=True) if weight
+        ]
         if used:
             gradient = combine([weight for weight, _ in used], [value for _, value in used])
         else:
