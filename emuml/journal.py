@@ -22,7 +22,7 @@ from emuml.message import Message, digest
 
 FORMAT = 1
 MAGIC = b"EMUMLJNL"
-_HEADER = struct.Struct("<8sII")
+_HEADER = struct.Struct("<8sIII")
 _PREFIX = struct.Struct("<II")
 
 
@@ -62,7 +62,7 @@ class JournalWriter:
         self._pending: list[bytes] = []
         if stream is not None:
             data = msgspec.msgpack.encode(header)
-            stream.write(_HEADER.pack(MAGIC, FORMAT, len(data)) + data)
+            stream.write(_HEADER.pack(MAGIC, FORMAT, len(data), crc32c.crc32c(data)) + data)
             stream.flush()
 
     def add(self, now: float, kind: str, details: list[Any], effects: int) -> None:
@@ -101,12 +101,14 @@ def read_journal(path: Path) -> Journal:
     data = path.read_bytes()
     if len(data) < _HEADER.size or data[:8] != MAGIC:
         raise FormatError("this is no journal", str(path))
-    _, version, length = _HEADER.unpack_from(data)
+    _, version, length, checksum = _HEADER.unpack_from(data)
     if version != FORMAT:
         raise FormatError(f"journal format {version}", str(path), f"format {FORMAT}")
     start = _HEADER.size + length
-    header = msgspec.msgpack.decode(data[_HEADER.size : start], type=Header)
-    return Journal(header, list(_steps(data, start, path)))
+    header = data[_HEADER.size : start]
+    if crc32c.crc32c(header) != checksum:
+        raise FormatError("the journal's header is damaged", str(path))
+    return Journal(msgspec.msgpack.decode(header, type=Header), list(_steps(data, start, path)))
 
 
 def _steps(data: bytes, position: int, path: Path) -> Iterator[Step]:
@@ -129,9 +131,9 @@ def tag_of(value: Any) -> Any:
 def value_digest(value: Any, crc: int = 0) -> int:
     """Return the CRC-32C of any block value, result or tag: kinds, shapes and bytes, in a fixed order."""
     if isinstance(value, (np.ndarray, Deferred)):
-        array = np.ascontiguousarray(array_of(value))
+        array = array_of(value)
         crc = crc32c.crc32c(f"{array.dtype.str}{array.shape}".encode(), crc)
-        return int(crc32c.crc32c(array.reshape(-1).view(np.uint8).data, crc))
+        return int(crc32c.crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, crc))
     if isinstance(value, Message):
         return int(crc32c.crc32c(digest(value).to_bytes(4, "little"), crc))
     if isinstance(value, Mapping):
