@@ -18,15 +18,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emuml.errors import ForbiddenCall, HiddenState
+from emuml.errors import ForbiddenCall, HiddenState, MutatedAfterSend
+from emuml.message import Message, digest
 
 if TYPE_CHECKING:
     from emuml.life import Life
 
 _inside = threading.local()
-_CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time", "sleep")
-_RANDOM = ("random", "randint", "randrange", "choice", "choices", "shuffle", "sample", "uniform", "gauss", "seed")
-_NUMPY = ("rand", "randn", "randint", "random", "choice", "shuffle", "permutation", "normal", "uniform", "seed")
+_CLOCKS = tuple(
+    name
+    for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time", "clock_gettime")
+    for name in (name, f"{name}_ns")
+) + ("sleep",)
+
+
+def _ambient(owner: Any, kind: type) -> tuple[str, ...]:
+    """Return the public functions of a module that act on its hidden generator of this kind."""
+    return tuple(name for name, value in vars(owner).items() if isinstance(getattr(value, "__self__", None), kind))
+
+
+_RANDOM = _ambient(random, random.Random)
+_NUMPY = _ambient(np.random, np.random.RandomState)
 _installed = False
 
 
@@ -60,7 +72,7 @@ def install_tripwires() -> None:
         (_RANDOM, random, "random"),
         (_NUMPY, np.random, "numpy.random"),
         (("urandom",), os, "os"),
-        (("uuid4",), uuid, "uuid"),
+        (("uuid1", "uuid4"), uuid, "uuid"),
         (("start",), threading.Thread, "threading.Thread"),
     ):
         for name in names:
@@ -73,6 +85,11 @@ class Checker:
     def __init__(self) -> None:
         install_tripwires()
         self._state: dict[type, dict[str, str]] = {}
+        self._sent: list[tuple[Message, int]] = []
+
+    def sent(self, message: Message) -> None:
+        """Remember what a message held when it was sent, to find later changes through an earlier view."""
+        self._sent.append((message, digest(message)))
 
     @contextmanager
     def around(self, life: Life) -> Iterator[None]:
@@ -84,6 +101,10 @@ class Checker:
             yield
         finally:
             _inside.node = None
+            sent, self._sent = self._sent, []
+        for message, before_handler_ended in sent:
+            if digest(message) != before_handler_ended:
+                raise MutatedAfterSend(str(life.id), type(message).__name__, "an array")
         after = _class_state(cls)
         if after != before:
             changed = sorted(name for name in after.keys() | before.keys() if after.get(name) != before.get(name))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from emuml import effects as fx
-from emuml.blocks import snapshot
+from emuml.blocks import checked_id, snapshot
 from emuml.errors import ContractError, MessageError, StaleContext, StreamReused, TagInUse, UnknownPeer
 from emuml.message import Message, freeze, freeze_array, size_bytes
 from emuml.node import NodeId
@@ -107,6 +107,8 @@ class Context:
                 f"{self.id} sends a {type(message).__name__}; only subclasses of emuml.Message can be sent"
             )
         frozen = freeze(message)
+        if life.checker is not None:
+            life.checker.sent(frozen)
         size = size_bytes(frozen)
         if size > MESSAGE_BYTES_MAX:
             raise MessageError(f"{type(message).__name__} has {size} bytes; at most {MESSAGE_BYTES_MAX} are allowed")
@@ -164,9 +166,14 @@ class Context:
         """Commit blocks to stable storage in one atomic step; ``on_saved(tag)`` says when it is durable.
 
         The values are copied now, so the node may go on changing them.
+
+        Raises
+        ------
+        ContractError
+            If a value or an id is of a type that stores do not keep.
         """
         life = self._live("save")
-        life.effects.append(fx.Save(tag, {block: snapshot(value) for block, value in blocks.items()}))
+        life.effects.append(fx.Save(tag, {checked_id(block): snapshot(value) for block, value in blocks.items()}))
 
     def load(self, tag: Hashable, ids: Iterable[Any]) -> None:
         """Read the newest committed values of blocks; they come as ``on_loaded(tag, blocks)``."""

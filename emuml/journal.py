@@ -22,6 +22,8 @@ from emuml.message import Message, digest
 
 FORMAT = 1
 MAGIC = b"EMUMLJNL"
+RAISED = -1
+"""In place of the digest of effects: the handler raised, and there are none."""
 _HEADER = struct.Struct("<8sIII")
 _PREFIX = struct.Struct("<II")
 

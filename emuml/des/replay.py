@@ -15,7 +15,7 @@ from emuml.blocks import Saved
 from emuml.checks import Checker
 from emuml.directory import Directory
 from emuml.errors import Diverged, RunFailed
-from emuml.journal import Journal, Step, effects_digest, tag_of, value_digest
+from emuml.journal import RAISED, Journal, Step, effects_digest, tag_of, value_digest
 from emuml.lazy import Deferred
 from emuml.life import Life
 from emuml.links import Links
@@ -112,6 +112,8 @@ class Reader:
         self.now = step.now
         self.replayer.result.events += 1
         effects = self.life.handle(event, step.now)
+        if step.effects == RAISED:
+            raise Diverged(self.name, step.index, f"effects of {step.kind}", "an exception", f"{len(effects)} effects")
         found = effects_digest(effects)
         if found != step.effects:
             raise Diverged(self.name, step.index, f"effects of {step.kind}", f"{step.effects:08x}", f"{found:08x}")

@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 from emuml import effects as fx
 from emuml.des.environment import NORMAL
 from emuml.des.machine import Machine
+from emuml.errors import NodeFailed
 from emuml.journal import value_digest
 from emuml.lazy import Deferred
 from emuml.task import Task
@@ -52,6 +53,8 @@ class Slots:
         self._fill(machine)
         emulator.trace.add(emulator.now, machine.name, "computed", effect.tag, effect.draw)
         result = self._result(effect.task, f"task {effect.tag!r} of {machine.name}")
+        if emulator.eager or machine.journal is not None:
+            self._evaluate(machine, effect, result)
         event = fx.Computed(effect.tag, result, effect.generation)
         emulator.step(machine, event, "computed", lambda: [effect.tag, value_digest(result), 0.0])
 
@@ -63,9 +66,14 @@ class Slots:
                 result = self._results[key] = Deferred(task, origin)
         except TypeError:  # an unhashable input: evaluated for itself
             result = Deferred(task, origin)
-        if self._emulator.eager:
-            result.value()
         return result
+
+    def _evaluate(self, machine: Machine, effect: fx.Compute, result: Deferred) -> None:
+        try:
+            result.value()
+        except Exception as error:
+            event = f"task {effect.tag!r} ({effect.task.name})"
+            raise NodeFailed(machine.name, machine.incarnation, self._emulator.now, event) from error
 
     def cancel(self, machine: Machine, effect: fx.Cancel) -> None:
         """Take a task out of the queue, or free its slot after the cluster's cancel lag."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from emuml.blas import single_threaded
-from emuml.errors import RunFailed, UserError
+from emuml.errors import NodeFailed, RunFailed, UserError
 from emuml.experiment.observing import Observatory
 from emuml.experiment.result import Metrics, Result
 from emuml.experiment.run_dir import RunDir
@@ -84,6 +84,8 @@ def run(
             record = _emulate(experiment, problem, observatory, folder, bool(journal), beside)
         else:
             record = _deploy(experiment, problem, observatory, folder, runtime, journal)
+        if isinstance(record.error, NodeFailed) and folder is not None:
+            record.error.replay = f"emuml replay {folder.path}"
         result = assemble(experiment, record, observatory.rows, time.perf_counter() - began)
         result.provenance = provenance(experiment.seed, engine, problem)
         if folder is not None:
@@ -131,7 +133,7 @@ def _deploy(
 ) -> Run:
     from dataclasses import replace
 
-    from emuml.runtime.deployment import Job, deploy
+    from emuml.runtime.deployment import Job, check_importable, deploy
     from emuml.runtime.settings import RuntimeSettings
     from emuml.spec import Inputs, to_spec
 
@@ -139,7 +141,9 @@ def _deploy(
     if journal is not None:
         settings = replace(settings, journal=journal)
     roster, inputs = experiment.roster(), Inputs()
-    spec = {"problem": to_spec(problem, inputs), "protocol": to_spec(experiment.protocol, inputs)}
+    spec: dict[str, Any] = {"problem": to_spec(problem, inputs), "protocol": to_spec(experiment.protocol, inputs)}
+    if settings.processes == "each":
+        check_importable(spec)
     job = Job(
         nodes=experiment.protocol.nodes(problem, roster),
         roster=roster,

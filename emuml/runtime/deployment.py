@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -197,6 +197,29 @@ def _collect(result: Run, folder: Path) -> None:
         written = Trace(stream, keep=False)
         for row in result.trace.rows:
             written.add(*row)
+
+
+def check_importable(spec: Any) -> None:
+    """Refuse a spec that a node process could not rebuild because a class lives in the caller's own script.
+
+    Raises
+    ------
+    UserError
+        Naming the class and what to do.
+    """
+    if isinstance(spec, Mapping):
+        kind = spec.get("kind", "")
+        if isinstance(kind, str) and kind.startswith("__main__:"):
+            raise UserError(
+                f"{kind.partition(':')[2]} is defined in the script that runs",
+                "engine tcp",
+                "classes of a module that node processes can import",
+                "or RuntimeSettings(processes='shared')",
+            )
+        spec = list(spec.values())
+    if isinstance(spec, (list, tuple)):
+        for item in spec:
+            check_importable(item)
 
 
 def call_spec(factory: Any, inputs: Inputs) -> dict[str, Any]:

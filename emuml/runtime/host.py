@@ -20,7 +20,7 @@ from emuml import effects as fx
 from emuml.checks import Checker
 from emuml.directory import Directory
 from emuml.errors import NodeFailed, RunFailed
-from emuml.journal import JournalWriter, blocks_digest, effects_digest, value_digest
+from emuml.journal import RAISED, JournalWriter, blocks_digest, effects_digest, value_digest
 from emuml.life import Life
 from emuml.links import Links
 from emuml.message import Message, digest
@@ -155,7 +155,12 @@ class Host:
         if not self.life.is_current(event):
             return
         now = self.now
-        effects = self.life.handle(event, now)
+        try:
+            effects = self.life.handle(event, now)
+        except NodeFailed:
+            if self.journal is not None:
+                self.journal.add(now, kind, details(), RAISED)
+            raise
         if self.journal is not None:
             self.journal.add(now, kind, details(), effects_digest(effects))
         self.rest = deque(effects)
