@@ -25,11 +25,8 @@ if TYPE_CHECKING:
     from emuml.life import Life
 
 _inside = threading.local()
-_CLOCKS = tuple(
-    name
-    for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time", "clock_gettime")
-    for name in (name, f"{name}_ns")
-) + ("sleep",)
+_CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time", "clock_gettime")
+_CLOCKS = (*_CLOCKS, *(f"{name}_ns" for name in _CLOCKS), "sleep")
 
 
 def _ambient(owner: Any, kind: type) -> tuple[str, ...]:
@@ -38,7 +35,7 @@ def _ambient(owner: Any, kind: type) -> tuple[str, ...]:
 
 
 _RANDOM = _ambient(random, random.Random)
-_NUMPY = _ambient(np.random, np.random.RandomState)
+_NUMPY = (*_ambient(np.random, np.random.RandomState), "seed")
 _installed = False
 
 
