@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from emuml.life import Life
 
 _inside = threading.local()
-_CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time", "clock_gettime")
-_CLOCKS = (*_CLOCKS, *(f"{name}_ns" for name in _CLOCKS), "sleep")
+_IN_SECONDS = ("time", "monotonic", "perf_counter", "process_time", "thread_time", "clock_gettime")
+_CLOCKS = (*_IN_SECONDS, *(f"{name}_ns" for name in _IN_SECONDS), "sleep")
 
 
 def _ambient(owner: Any, kind: type) -> tuple[str, ...]:
