@@ -11,6 +11,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from emuml.errors import ContractError
+from emuml.lazy import Deferred, array_of
+
+_SCALARS = (int, float, str, bool, bytes, type(None))
+_ALLOWED = "int, float, str, bool, bytes, None, arrays, and lists, tuples and dicts of these"
+
 BlockId = str | int | tuple[Any, ...]
 Version = tuple[int, Any]
 """Number of the commit and the value it gave the block."""
@@ -23,7 +29,7 @@ class Saved(Mapping[Any, Any]):
         self._history = dict(history or {})
 
     def __getitem__(self, block: Any) -> Any:
-        return self._history[block][-1][1]
+        return _handed_out(self._history[block][-1][1])
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._history)
@@ -45,7 +51,7 @@ class Saved(Mapping[Any, Any]):
     def previous(self, block: Any) -> Any:
         """Return the value saved before the newest one, or ``None`` when there is none."""
         versions = self._history.get(block, ())
-        return versions[-2][1] if len(versions) > 1 else None
+        return _handed_out(versions[-2][1]) if len(versions) > 1 else None
 
 
 class BlockStore(Protocol):
@@ -80,17 +86,49 @@ class MemoryStore:
 
 
 def snapshot(value: Any) -> Any:
-    """Return a copy of a block value that later changes cannot reach; arrays in it are read-only."""
-    if isinstance(value, np.ndarray):
-        copy = np.array(value, order="C", copy=True)
+    """Return a copy of a block value that later changes cannot reach; arrays in it are read-only.
+
+    Raises
+    ------
+    ContractError
+        If a store could not give the value back with the same type.
+    """
+    if isinstance(value, (np.ndarray, Deferred)):
+        copy = np.array(array_of(value), order="C", copy=True)
         copy.flags.writeable = False
         return copy
     if isinstance(value, Mapping):
-        return {key: snapshot(item) for key, item in value.items()}
-    if isinstance(value, list):
+        return {snapshot(key): snapshot(item) for key, item in value.items()}
+    if type(value) is list:
         return [snapshot(item) for item in value]
+    if type(value) is tuple:
+        return tuple([snapshot(item) for item in value])
+    if type(value) in _SCALARS:
+        return value
+    raise ContractError(f"a {type(value).__name__} cannot be saved; allowed: {_ALLOWED}")
+
+
+def checked_id(block: Any) -> Any:
+    """Return a block id.
+
+    Raises
+    ------
+    ContractError
+        If it is no string, integer, or tuple of these.
+    """
+    if type(block) in (str, int) or (type(block) is tuple and all([checked_id(part) == part for part in block])):
+        return block
+    raise ContractError(f"block id {block!r}; allowed: a string, an integer, or a tuple of these")
+
+
+def _handed_out(value: Any) -> Any:
+    """Return a stored value with containers of its own: readers may change those, arrays are read-only."""
+    if isinstance(value, dict):
+        return {key: _handed_out(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_handed_out(item) for item in value]
     if isinstance(value, tuple):
-        return tuple(snapshot(item) for item in value)
+        return tuple([_handed_out(item) for item in value])
     return value
 
 
