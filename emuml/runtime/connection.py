@@ -302,8 +302,16 @@ class Listener:
         await asyncio.sleep(0)
 
 
-async def dial(address: tuple[str, int], security: Security, peer: str, incarnation: int = 1) -> Connection:
+async def dial(
+    address: tuple[str, int],
+    security: Security,
+    peer: str,
+    incarnation: int = 1,
+    opened: Callable[[Connection], None] = lambda connection: None,
+) -> Connection:
     """Connect to a peer of the run; tries again until the deadline.
+
+    ``opened`` is called as soon as both ends have proved themselves, before anything that the peer sends is looked at.
 
     Raises
     ------
@@ -334,6 +342,7 @@ async def dial(address: tuple[str, int], security: Security, peer: str, incarnat
         )
         connection = Connection(Dialer(security.credentials, hello), security, dialed=True, peer=peer)
         connection.peer_incarnation = incarnation
+        connection.on_open = opened
         try:
             await loop.create_connection(lambda connection=connection: connection, *address)  # type: ignore[misc]
             await connection.agreed

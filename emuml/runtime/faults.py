@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from emuml.cluster.faults import After, Crash, Fault, Start
@@ -26,21 +27,24 @@ class FaultExecutor:
 
     def schedule(self) -> None:
         """Put the clock forms on the loop."""
+        together: dict[float, tuple[Fault, ...]] = {}
         for fault in self._plan.faults:
             at_s = getattr(fault, "at_s", None)
             if at_s is not None:
-                self._later(at_s, fault)
+                together[at_s] = (*together.get(at_s, ()), fault)
+        for at_s, faults in together.items():
+            self._later(at_s, faults)
 
-    def _later(self, delay_s: float, fault: Fault, restart: bool = False) -> None:
+    def _later(self, delay_s: float, faults: Sequence[Fault], restart: bool = False) -> None:
         self.pending += 1
-        self._coordinator.loop.call_later(delay_s, self._due, fault, restart)
+        self._coordinator.loop.call_later(delay_s, self._due, faults, restart)
 
-    def _due(self, fault: Fault, restart: bool) -> None:
+    def _due(self, faults: Sequence[Fault], restart: bool) -> None:
         coordinator = self._coordinator
 
         async def act() -> None:
             try:
-                await (self._start(fault) if restart else self._strike(fault))
+                await (self._start(faults[0]) if restart else self._strike(faults))
             except RunFailed as error:
                 coordinator.fail(error)
             finally:
@@ -50,33 +54,36 @@ class FaultExecutor:
 
     async def reached(self, after: After) -> None:
         """Execute what waits for a counter; return when it is done and visible to the neighbours."""
-        for fault in self._plan.faults:
-            if getattr(fault, "after", None) == after:
-                await self._strike(fault)
+        await self._strike([fault for fault in self._plan.faults if getattr(fault, "after", None) == after])
         for fault in self._plan.faults:
             if getattr(fault, "restart_after", None) == after:
                 await self._start(fault)
 
-    async def _strike(self, fault: Fault) -> None:
+    async def _strike(self, faults: Sequence[Fault]) -> None:
+        """Execute faults of one instant: all crashed nodes vanish before anybody is told (contract 10.4)."""
         coordinator = self._coordinator
-        coordinator.result.trace.add(coordinator.now, str(fault.target), "fault", type(fault).__name__)
-        if isinstance(fault, Crash):
-            await self._crash(fault.target)
+        for fault in faults:
+            coordinator.result.trace.add(coordinator.now, str(fault.target), "fault", type(fault).__name__)
+        crashes = [fault for fault in faults if isinstance(fault, Crash)]
+        exits = [exited for fault in crashes if (exited := self._kill(fault.target)) is not None]
+        if exits:
+            await asyncio.wait(exits)
+        for fault in crashes:
             if fault.restart_after_s is not None:
-                self._later(fault.restart_after_s, fault, restart=True)
-        else:
-            await self._start(fault)
+                self._later(fault.restart_after_s, [fault], restart=True)
+        for fault in faults:
+            if not isinstance(fault, Crash):
+                await self._start(fault)
 
-    async def _crash(self, id: NodeId) -> None:
+    def _kill(self, id: NodeId) -> asyncio.Future[str] | None:
         coordinator = self._coordinator
         member = coordinator.members[id]
         if member.handle is None:
-            return
+            return None
         member.expected_end = True
-        handle = member.handle
         coordinator.result.trace.add(coordinator.now, str(id), "crash", member.incarnation)
-        handle.kill()
-        await asyncio.wait([handle.exited])
+        member.handle.kill()
+        return member.handle.exited
 
     async def _start(self, fault: Fault) -> None:
         coordinator, id = self._coordinator, fault.target

@@ -65,6 +65,7 @@ class Member:
         self._dirty: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._files: list[BinaryIO] = []
+        self._early: list[Callable[[], None]] = []
 
     async def run(self) -> None:
         """Join, connect, serve, and end when the run does."""
@@ -100,6 +101,17 @@ class Member:
         trace = Trace(self._open("trace"), keep=False) if spec.settings.trace else Trace(keep=False)
         store = LogStore(spec.store_folder, spec.incarnation)
         self.host = Host(node, spec.id, spec.incarnation, directory, self, store, trace, journal)
+        if self._joins_late:
+            for peer, connection in self.peers.items():
+                self.host.opened(peer, connection)
+        early, self._early = self._early, []
+        for call in early:
+            call()
+
+    @property
+    def _joins_late(self) -> bool:
+        """Whether the run had begun when this incarnation came."""
+        return self.roster.done() and self.roster.result().elapsed_s is not None
 
     def _open(self, name: str) -> BinaryIO:
         stream = (self.spec.own_folder / name).open("wb")
@@ -117,8 +129,7 @@ class Member:
 
     async def _dial(self, peer: NodeId) -> None:
         incarnation = self.roster.result().incarnations[str(peer)]
-        connection = await dial(self.addresses[peer], self.security, str(peer), incarnation)
-        self._adopt(peer, connection)
+        await dial(self.addresses[peer], self.security, str(peer), incarnation, partial(self._adopt, peer))
 
     def _accepted(self, connection: Connection) -> None:
         self._adopt(NodeId.parse(connection.peer), connection)
@@ -145,11 +156,14 @@ class Member:
         connection.on_closed = partial(self._lost, peer, connection)
         connection.on_heard = partial(self._sign_of_life, peer, connection)
         self.arrived.set()
-        if self.host is not None and self.host.began_s is not None:
+        # The inbox keeps the order: the news of a session comes before the messages that arrive in it (contract 3.1).
+        if self.host is not None and (self._joins_late or self.host.began_s is not None):
             self.host.opened(peer, connection)
 
     def _data(self, peer: NodeId, connection: Connection, message: Message, size_bytes: int, seq: int) -> None:
-        assert self.host is not None
+        if self.host is None:
+            self._early.append(partial(self._data, peer, connection, message, size_bytes, seq))
+            return
         self.host.received(peer, connection, message, size_bytes, seq)
 
     def _lost(self, peer: NodeId, connection: Connection, reason: str) -> None:
@@ -208,9 +222,7 @@ class Member:
         if joining:
             host.begin(elapsed_s, {}, frozenset(), joining)
             for peer in host.life.directory.neighbours(self.spec.id):
-                if peer in self.peers:
-                    host.opened(peer, self.peers[peer])
-                else:
+                if peer not in self.peers:
                     host.closed(peer, 0, "unreachable")
             return
         for peer, connection in self.peers.items():
