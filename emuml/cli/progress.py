@@ -28,6 +28,7 @@ def progress(rounds: int | None, clock: str) -> Iterator[Callable[[dict[str, Any
         return
     from rich.console import Console
     from rich.live import Live
+    from rich.text import Text
 
     began = shown = time.monotonic()
     live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
@@ -40,7 +41,8 @@ def progress(rounds: int | None, clock: str) -> Iterator[Callable[[dict[str, Any
         shown = now
         if not live.is_started:
             live.start()
-        live.update(line(row, now - began, rounds, clock), refresh=True)
+        text = Text(line(row, now - began, rounds, clock), no_wrap=True, overflow="ellipsis")
+        live.update(text, refresh=True)
 
     try:
         yield show

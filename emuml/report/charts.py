@@ -37,7 +37,7 @@ def lines(series: Sequence[Series], title: str, x_label: str, y_label: str) -> E
     thinned = [_thin(one) for one in series]
     ys = [float(y) for one in thinned for y in one.y]
     is_log = bool(ys) and min(ys) > 0 and max(ys) > 4 * min(ys)
-    x = scale_for([float(x) for one in thinned for x in one.x], LEFT, RIGHT)
+    x = scale_for([float(x) for one in thinned for x in one.x], LEFT, RIGHT, from_zero=True)
     y = scale_for(ys, BOTTOM, TOP, is_log=is_log)
     drawn = [tag("polyline", points=_points(one, x, y), class_=f"line s{i % COLOURS}") for i, one in enumerate(thinned)]
     ends = ", ".join(f"{one.name} ends at {one.y[-1]:.4g}" for one in thinned if len(one.y))
@@ -58,7 +58,7 @@ def histogram(
     counts, _ = np.histogram(values, edges)
     bottom = height - 40.0
     x = Scale(float(edges[0]), float(edges[-1]), LEFT, RIGHT)
-    y = Scale(0.0, float(max(counts.max(), 1)), bottom, TOP)
+    y = Scale(0.0, float(max(counts.max(), 1)), bottom, TOP, is_whole=True)
     bars = [
         tag(
             "rect",

@@ -102,8 +102,8 @@ def _timelines(views: Sequence[View]) -> list[Element]:
         return []
     note = (
         f"The first {ROUNDS_MAX} rounds of at most {WORKERS_MAX} workers. Thick bars: computed in time. Thin grey "
-        "bars: cancelled when the round closed. Thin red bars: lost in a crash. Gaps: waiting. Vertical lines: a round "
-        "closes."
+        "bars: cancelled as the round closed. Thin red bars: lost in a crash; red lines: down. Gaps: waiting. "
+        "Vertical lines: a round closes."
     )
     return [tag("section", tag("h2", "Timeline of workers"), tag("p", note, class_="note"), *drawn)]
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Scale:
-    """Maps ``low..high`` to ``start..end`` in pixels, linearly or by logarithms."""
+    """Maps ``low..high`` to ``start..end`` in pixels, linearly or by logarithms; ``is_whole`` asks for whole ticks."""
 
     low: float
     high: float
     start: float
     end: float
     is_log: bool = False
+    is_whole: bool = False
 
     def __call__(self, value: float) -> float:
         """Return the place of a value."""
@@ -37,6 +38,7 @@ class Scale:
         rough = (self.high - self.low) / 6
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(power * m for m in (1, 2, 5, 10) if power * m >= rough * (1 - 1e-9))
+        step = max(step, 1.0) if self.is_whole else step
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         return [round(i * step, 12) for i in range(first, last + 1)]
 

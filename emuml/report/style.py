@@ -16,7 +16,7 @@ text { fill: var(--ink); } .end { text-anchor: end; } .middle { text-anchor: mid
 .line.s4 { stroke: var(--c4); stroke-dasharray: 4 2; } .line.s5 { stroke: var(--c5); stroke-dasharray: 1 2; }
 .bar.s0 { fill: var(--c0); } .bar.s1 { fill: var(--c1); } .bar.s2 { fill: var(--c2); } .bar.s3 { fill: var(--c3); }
 .bar.s4 { fill: var(--c4); } .bar.s5 { fill: var(--c5); }
-.computed { fill: var(--c0); } .cancelled { fill: var(--off); } .lost { fill: var(--bad); }
+.computed { fill: var(--c0); } .cancelled { fill: var(--off); } .lost, .down { fill: var(--bad); }
 """
 
 PAGE = """

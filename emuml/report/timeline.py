@@ -1,4 +1,4 @@
-"""What each worker did in the first rounds, drawn from trace records: computed, cancelled, lost, or waiting."""
+"""What each worker did in the first rounds, drawn from trace records: computed, cancelled, lost, down, or waiting."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from emuml.report.scales import Scale
 ROUNDS_MAX = 6
 WORKERS_MAX = 40
 _TOP, _LABELS = 18.0, 58.0
-_WORDS = {"computed": "computed", "cancelled": "cancelled", "lost": "lost in a crash"}
+_WORDS = {"computed": "computed", "cancelled": "cancelled", "lost": "lost in a crash", "down": "down"}
+# Kinds differ by height, too, for those who do not tell their colours apart.
+_HEIGHTS = {"computed": 0.8, "cancelled": 0.4, "lost": 0.4, "down": 0.15}
 
 
 class Span(NamedTuple):
-    """One task of one node, from its begin to its end."""
+    """One task of one node, or one time it was down."""
 
     node: str
     begin_s: float
@@ -27,9 +29,13 @@ class Span(NamedTuple):
 
 
 def spans(rows: Iterable[tuple[Any, ...]]) -> list[Span]:
-    """Return the tasks of all nodes: ``computed``, ``cancelled`` (also by the end of the run), ``lost`` in a crash."""
+    """Return the tasks of all nodes and the times they were ``down``.
+
+    Tasks are ``computed``, ``cancelled`` (also by the end of the run), or ``lost`` in a crash.
+    """
     found: list[Span] = []
     running: dict[tuple[str, Any], float] = {}
+    down: dict[str, float] = {}
     last_s = 0.0
     for time_s, node, kind, *details in rows:
         last_s = max(last_s, time_s)
@@ -42,7 +48,11 @@ def spans(rows: Iterable[tuple[Any, ...]]) -> list[Span]:
         elif kind == "crash":
             for key in [key for key in running if key[0] == node]:
                 found.append(Span(node, running.pop(key), time_s, "lost"))
+            down[node] = time_s
+        elif kind == "start" and node in down:
+            found.append(Span(node, down.pop(node), time_s, "down"))
     found.extend(Span(node, begin_s, last_s, "cancelled") for (node, _), begin_s in running.items())
+    found.extend(Span(node, begin_s, last_s, "down") for node, begin_s in down.items())
     return found
 
 
@@ -56,7 +66,9 @@ def timeline(
     closes = [at for at, _, kind, *details in rows if kind == "publish" and details[0] > 0]
     closes = closes[:ROUNDS_MAX] if until_s is None else [at for at in closes if at <= until_s]
     all_spans = spans(rows)
-    workers = sorted({span.node for span in all_spans}, key=NodeId.parse)[:WORKERS_MAX]
+    workers = sorted({span.node for span in all_spans if span.node.startswith("worker-")}, key=NodeId.parse)[
+        :WORKERS_MAX
+    ]
     if not workers or not closes or closes[-1] <= 0:
         return None
     y = {worker: _TOP + i * row for i, worker in enumerate(workers)}
@@ -70,8 +82,9 @@ def timeline(
         tag("text", worker, x=_LABELS - 6, y=y[worker] + 8, class_="end small")
         for worker in workers[:: _every(workers)]
     ]
-    done = sum(span.kind == "computed" for span in shown)
-    words = f"{len(workers)} workers, {len(closes)} rounds: {done} tasks computed, {len(shown) - done} not finished."
+    tasks = [span.kind for span in shown if span.kind != "down"]
+    done = tasks.count("computed")
+    words = f"{len(workers)} workers, {len(closes)} rounds: {done} tasks computed, {len(tasks) - done} not finished."
     frame = axes(x, Scale(0, 1, bottom, _TOP), "seconds", "")
     kept = [element for element in frame if element.get("class") not in ("grid", "end")]
     return svg(bottom + 40, title, words, *kept, *bars, *ends, *numbers, *labels, width=width)
@@ -79,12 +92,17 @@ def timeline(
 
 def _bar(span: Span, x: Scale, top: float, row: float) -> Element:
     end_s = min(span.end_s, x.high)
-    # Unfinished work is also drawn thinner, for those who do not tell colours apart.
-    inset, height = (0.1 * row, 0.8 * row) if span.kind == "computed" else (0.3 * row, 0.4 * row)
+    height = row * _HEIGHTS[span.kind]
     left = x(span.begin_s)
     hint = tag("title", f"{span.node}: {_WORDS[span.kind]}, {span.begin_s:.4g} to {span.end_s:.4g} s")
     return tag(
-        "rect", hint, x=left, y=top + inset, width=max(x(end_s) - left - 1, 0.5), height=height, class_=span.kind
+        "rect",
+        hint,
+        x=left,
+        y=top + (row - height) / 2,
+        width=max(x(end_s) - left - 1, 0.5),
+        height=height,
+        class_=span.kind,
     )
 
 

@@ -1,0 +1,45 @@
+"""The progress line: only for people, only after a second, gone at the end."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from emuml.cli import progress as module
+from emuml.cli.progress import line, progress
+
+ROW = {"time_s": 3.0, "round": 2, "train_loss": 0.5}
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_nobody_sees_it_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with progress(10, "emulated") as show:
+        assert show is None
+
+
+@pytest.mark.parametrize(("wall_s", "seen"), [(0.5, False), (1.5, True)])
+def test_a_short_run_shows_nothing(wall_s: float, seen: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    clock = iter([0.0, wall_s])
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock, wall_s))
+    with progress(10, "emulated") as show:
+        assert show is not None
+        show(ROW)
+    assert ("3.0 s emulated" in terminal.getvalue()) is seen
+
+
+def test_line_without_a_known_end_promises_none() -> None:
+    assert line(ROW, 2.0, None, "real") == "3.0 s real · 2.0 s wall · round 2 · train loss 0.5 · 1 rounds/s"
+
+
+def test_line_names_workers_that_are_down() -> None:
+    assert "3 down" in line({**ROW, "down": 3.0}, 2.0, None, "real")

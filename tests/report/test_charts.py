@@ -1,0 +1,134 @@
+"""Drawings: points where the numbers say, round ticks, and nothing that is not a number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emuml.report.charts import BOTTOM, LEFT, POINTS_MAX, RIGHT, TOP, Series, histogram, lines
+from emuml.report.markup import table, tag, to_text
+from emuml.report.scales import Scale, scale_for
+from emuml.report.timeline import Span, spans, timeline
+
+
+def polylines(series: list[Series]) -> list[list[tuple[float, float]]]:
+    drawn = lines(series, "title", "x", "y").iter("polyline")
+    return [[tuple(map(float, pair.split(","))) for pair in str(one.get("points")).split()] for one in drawn]  # type: ignore[misc]
+
+
+def test_a_line_goes_from_corner_to_corner() -> None:
+    (points,) = polylines([Series("a", np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 3.0]))])
+    assert points == [(LEFT, BOTTOM), ((LEFT + RIGHT) / 2, (BOTTOM + TOP) / 2), (RIGHT, TOP)]
+
+
+def test_values_that_span_much_are_drawn_by_logarithms() -> None:
+    (points,) = polylines([Series("a", np.array([0.0, 1.0, 2.0]), np.array([0.01, 0.1, 1.0]))])
+    assert points[1][1] == (BOTTOM + TOP) / 2
+
+
+def test_gaps_and_long_series_are_thinned_and_keep_their_ends() -> None:
+    x = np.arange(10_000.0)
+    y = np.where(x % 2 == 0, np.nan, x)
+    (points,) = polylines([Series("a", x, y)])
+    assert len(points) == POINTS_MAX
+    assert points[0][0] == LEFT
+    assert points[-1][0] == RIGHT
+
+
+@pytest.mark.parametrize("values", [[], [3.0], [0.0, 0.0], [-1.0, -1.0]])
+def test_degenerate_series_are_drawn(values: list[float]) -> None:
+    numbers = np.array(values)
+    polylines([Series("a", np.arange(float(len(values))), numbers)])
+
+
+@given(st.floats(-1e12, 1e12), st.floats(1e-9, 1e12))
+def test_linear_ticks_are_few_inside_and_even(low: float, span: float) -> None:
+    high = low + span
+    if not high - low > 1e-6 * max(abs(low), abs(high)):
+        return  # closer than the digits that a label shows
+    ticks = Scale(low, high, 0, 1).ticks()
+    assert 2 <= len(ticks) <= 8
+    slack = 1e-6 * span
+    assert all(low - slack <= tick <= high + slack for tick in ticks)
+    assert np.ptp(np.diff(ticks)) <= slack
+
+
+@given(st.floats(1e-12, 1e12), st.floats(1.5, 1e12))
+def test_logarithmic_ticks_are_few_and_inside(low: float, factor: float) -> None:
+    ticks = Scale(low, low * factor, 0, 1, is_log=True).ticks()
+    assert len(ticks) <= 8
+    assert all(low * (1 - 1e-6) <= tick <= low * factor * (1 + 1e-6) for tick in ticks)
+
+
+def test_equal_values_get_room_around_them() -> None:
+    scale = scale_for([2.0, 2.0], 0, 10)
+    assert scale(2.0) == 5.0
+
+
+def test_a_histogram_counts_every_value_once() -> None:
+    drawn = histogram(np.array([0.1, 0.1, 0.9]), np.linspace(0, 1, 5), "title", "s", mark=0.5)
+    heights = sorted(float(str(bar.get("height"))) for bar in drawn.iter("rect"))
+    assert len(heights) == 2
+    assert heights[1] == pytest.approx(2 * heights[0], abs=0.2)
+    assert "mean 0.3667 s, closed form 0.5 s" in str(drawn.get("aria-label"))
+
+
+def test_text_is_escaped() -> None:
+    assert to_text(table(["<a>"], [["&", '"']], "it's")).count("<a>") == 0
+    assert to_text(tag("p", title='">')) == '<p title="&quot;&gt;"></p>'
+
+
+ROWS = [
+    (0.0, "worker-0", "begin", "g", 0),
+    (0.0, "worker-1", "begin", ["g", 1], 0),
+    (0.0, "worker-2", "begin", "g", 0),
+    (1.0, "worker-0", "computed", "g", 0),
+    (1.0, "server-0", "publish", 1),
+    (1.5, "worker-1", "cancel", ["g", 1]),
+    (1.5, "worker-1", "cancel", "never begun"),
+    (1.75, "worker-2", "crash", 1),
+    (1.75, "worker-0", "begin", "g", 1),
+    (2.0, "server-0", "publish", 2),
+    (2.0, "server-0", "stop", "done"),
+]
+
+
+def test_spans_say_how_each_task_ended() -> None:
+    assert spans(ROWS) == [
+        Span("worker-0", 0.0, 1.0, "computed"),
+        Span("worker-1", 0.0, 1.5, "cancelled"),
+        Span("worker-2", 0.0, 1.75, "lost"),
+        Span("worker-0", 1.75, 2.0, "cancelled"),
+        Span("worker-2", 1.75, 2.0, "down"),
+    ]
+
+
+def test_a_node_is_down_until_it_starts_again() -> None:
+    rows = [*ROWS[:8], (1.9, "worker-2", "start", 2), *ROWS[8:]]
+    assert Span("worker-2", 1.75, 1.9, "down") in spans(rows)
+
+
+def test_the_timeline_draws_a_bar_for_each_task() -> None:
+    drawn = timeline(ROWS, "title")
+    assert drawn is not None
+    assert sorted(str(bar.get("class")) for bar in drawn.iter("rect")) == [
+        "cancelled",
+        "cancelled",
+        "computed",
+        "down",
+        "lost",
+    ]
+    assert "3 workers, 2 rounds: 1 tasks computed, 3 not finished" in str(drawn.get("aria-label"))
+
+
+def test_the_timeline_stops_at_the_time_asked_for() -> None:
+    drawn = timeline(ROWS, "title", until_s=1.2)
+    assert drawn is not None
+    assert len(list(drawn.iter("rect"))) == 3
+
+
+def test_without_tasks_there_is_no_timeline() -> None:
+    assert timeline([(0.0, "server-0", "publish", 0)], "title") is None
+    assert timeline([], "title") is None
