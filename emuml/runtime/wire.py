@@ -13,7 +13,7 @@ The format, and how to write it, is in ``emuml.runtime.frames``; its names are r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -112,6 +112,7 @@ class FrameReader:
         self._admit, self._allocate = admit, allocate
         self.bytes_received = 0
         self.error: Corruption | ProtocolError | None = None
+        self._closed = False
         self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
         # Unread bytes of the scratch buffer, and what is to be filled directly before it.
         self._start = self._end = 0
@@ -149,7 +150,7 @@ class FrameReader:
     def buffer_updated(self, n_bytes: int) -> list[Event]:
         """Take ``n_bytes`` that were written into the buffers, in order; return what they complete."""
         self.bytes_received += n_bytes
-        if self.error is not None:
+        if self._closed:
             return []
         if self._direct is not None:
             direct_bytes = min(n_bytes, len(self._direct))
@@ -161,8 +162,8 @@ class FrameReader:
         try:
             next(self._parser)
         except (Corruption, ProtocolError) as error:
-            self.error, self._direct = error, None
-            self._start = self._end = 0
+            self.error = error
+            self.close()
             events.append(error)
         return events
 
@@ -178,7 +179,15 @@ class FrameReader:
             events += self.buffer_updated(n_bytes)
         return events
 
-    def _parse(self) -> Iterator[None]:
+    def close(self) -> None:
+        """Let go of an unfinished message at once, when its lane ends; bytes that still come are ignored."""
+        # The suspended parser refers to this reader: without this the cycle would wait for the garbage collector.
+        self._parser.close()
+        self._direct = None
+        self._start = self._end = 0
+        self._closed = True
+
+    def _parse(self) -> Generator[None, None, None]:
         """Read frame after frame; yields when more bytes are needed."""
         while True:
             while self._end - self._start < HEADER_BYTES:

@@ -1,8 +1,10 @@
 """Frames: golden vectors, any split of the stream, every flipped bit, and nothing allocated before it is checked."""
 
+import gc
 import pickle
 import struct
 import tracemalloc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -289,6 +291,26 @@ def test_a_truncated_stream_gives_no_event() -> None:
             target = reader()
             assert target.feed(stream[:length]) == []
             assert target.inside_frame is (length > 0)
+
+
+def test_a_closed_reader_lets_go_of_an_unfinished_message_at_once() -> None:
+    made: list[weakref.ref[Array]] = []
+
+    def allocate(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        array = np.empty(shape, dtype)
+        made.append(weakref.ref(array))
+        return array
+
+    target = reader(allocate=allocate)
+    assert target.feed(data_frame(Block("x", [np.zeros(1 << 15)]))[:90_000]) == []
+    gc.disable()
+    try:
+        assert made[0]() is not None
+        target.close()
+        assert made[0]() is None
+    finally:
+        gc.enable()
+    assert target.feed(bytes.fromhex(PULL_HEX)) == []
 
 
 def refuse_to_allocate(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
