@@ -32,6 +32,7 @@ class Disks:
         emulator.trace.add(emulator.now, machine.name, "save", effect.tag, size)
         at = self._done_at(machine, size)
         call = emulator.env.call_at(at, NORMAL, self._saved, machine, machine.incarnation)
+        call.lane = (machine.id, "disk")
         machine.pending_saves.append((effect, call))
 
     def _saved(self, machine: Machine, incarnation: int) -> None:
@@ -48,7 +49,9 @@ class Disks:
         emulator = self._emulator
         emulator.trace.add(emulator.now, machine.name, "load", effect.tag)
         size = size_of(dict(machine.store.read(effect.ids)))
-        emulator.env.call_at(self._done_at(machine, size), NORMAL, self._loaded, machine, machine.incarnation, effect)
+        at = self._done_at(machine, size)
+        call = emulator.env.call_at(at, NORMAL, self._loaded, machine, machine.incarnation, effect)
+        call.lane = (machine.id, "disk")
 
     def _loaded(self, machine: Machine, incarnation: int, effect: fx.Load) -> None:
         if not machine.lives(incarnation):

@@ -137,11 +137,9 @@ class Emulator:
         while self.result.stopped is None:
             at = env.next_time()
             if at > until_s:
-                env._now = max(self.now, until_s) if until_s < float("inf") else env._now
-                if until_s == float("inf"):
-                    raise Deadlock(self.now, self.report())
+                env._now = max(self.now, until_s)
                 return
-            if not env.live:
+            if not env.live and until_s == float("inf"):
                 raise Deadlock(self.now, self.report())
             still = still + 1 if at == last else 0
             if still > LIVELOCK_EVENTS:

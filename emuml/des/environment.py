@@ -6,7 +6,7 @@ schedule number) like everything else, so users' SimPy processes interleave with
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -20,9 +20,13 @@ Choose = Callable[[str, int], int]
 
 
 class Call:
-    """A function call in the event queue; duck-typed as a SimPy event."""
+    """A function call in the event queue; duck-typed as a SimPy event.
 
-    __slots__ = ("args", "callbacks", "function")
+    Calls of one ``lane`` happen in schedule order, also where ties are permuted: those of one link, or of one disk.
+    Without a lane a call is free.
+    """
+
+    __slots__ = ("args", "callbacks", "function", "lane")
 
     _ok = True
     _value = None
@@ -31,6 +35,7 @@ class Call:
         self.function = function
         self.args = args
         self.callbacks: tuple[Callable[[Call], None], ...] | None = _RUN
+        self.lane: Hashable = None
 
     def __repr__(self) -> str:
         return f"<{self.function.__name__}>"
@@ -93,9 +98,13 @@ class Environment(simpy.Environment):
         tied = [first]
         while self._queue and self._queue[0][:2] == first[:2]:
             tied.append(heappop(self._queue))
-        calls = [entry for entry in tied if is_call(entry[3])]
-        if is_call(first[3]) and len(calls) > 1:
-            first = calls[choose("tie", len(calls))]
+        heads: dict[Hashable, Any] = {}
+        for entry in tied:
+            if is_call(entry[3]):
+                lane: Hashable = entry[3].lane  # type: ignore[attr-defined]
+                heads.setdefault(entry[2] if lane is None else lane, entry)
+        if is_call(first[3]) and len(heads) > 1:
+            first = list(heads.values())[choose("tie", len(heads))]
         for entry in tied:
             if entry is not first:
                 heappush(self._queue, entry)

@@ -54,8 +54,9 @@ class Mail:
     def _leave(self, machine: Machine, to: NodeId, message: Message, size_bytes: int, session: int, seq: int) -> None:
         emulator = self._emulator
         now = left = arrives = emulator.env._now
+        link = (machine.id, to)
         if to != machine.id:
-            network, link = emulator.cluster.network, (machine.id, to)
+            network = emulator.cluster.network
             if network.bandwidth_bps is not None:
                 begins = max(now, self._free_s.get(link, 0.0))
                 left = arrives = self._free_s[link] = begins + size_bytes / network.bandwidth_bps
@@ -65,7 +66,9 @@ class Mail:
                 arrives = self._arrives_s[link] = max(arrives, self._arrives_s.get(link, 0.0))
         check = digest(message) if emulator.checker is not None else 0
         origin = (machine, machine.incarnation, session, seq, left)
-        emulator.env.call_at(arrives, NORMAL, self._arrive, origin, emulator.machines[to], message, size_bytes, check)
+        receiver = emulator.machines[to]
+        call = emulator.env.call_at(arrives, NORMAL, self._arrive, origin, receiver, message, size_bytes, check)
+        call.lane = link
 
     def _name(self, sender: NodeId, to: NodeId, message: Message) -> str:
         key = (sender, to, type(message).__name__)
