@@ -9,7 +9,7 @@ from emuml import effects as fx
 from emuml.des.environment import NORMAL
 from emuml.des.machine import Machine
 from emuml.errors import MutatedAfterSend
-from emuml.message import Message, decode, digest, encode
+from emuml.message import Message, decode, digest, encode, freeze
 from emuml.node import NodeId
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ class Mail:
             return
         if emulator.checker is not None:
             message = _as_received(message, check, sender.name)
+        message = freeze(message)  # receivers of one broadcast share no list; arrays are read-only and stay shared
         emulator.trace.add(emulator.now, machine.name, "receive", sender.name, type(message).__name__, size_bytes)
         emulator.step(
             machine,
