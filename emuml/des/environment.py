@@ -88,8 +88,12 @@ class Environment(simpy.Environment):
 
     def step(self) -> None:
         """Process the next event, as SimPy does; count calls."""
-        if isinstance(self._queue[0][3], Call):
-            self.live -= 1
+        event: object = self._queue[0][3] if self._queue else None
+        if isinstance(event, Call):
+            if event.callbacks is _DEAD:
+                self.dead -= 1
+            else:
+                self.live -= 1
         super().step()
 
     def step_tie(self, choose: Choose) -> None:
