@@ -30,6 +30,8 @@ def facts(view: View) -> list[tuple[str, str]]:
         ("duration", f"{seconds(view.duration_s)} {CLOCKS.get(view.engine, '')}".strip()),
         ("seconds per round", seconds_per_round(view)),
     ]
+    if view.experiment.faults:
+        rows.insert(4, ("faults", "; ".join(map(brief, view.experiment.faults.faults))))
     expected = view.expected_round_s()
     if expected is not None:
         rows.append(("closed form", f"{expected:.4g} s per round, for equal shares and free messages"))

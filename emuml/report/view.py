@@ -155,6 +155,8 @@ def brief(declaration: Any) -> str:
     >>> brief(FractionalRepetition(replication=3))
     'fractional-repetition(replication=3)'
     """
+    if isinstance(declaration, tuple):
+        return f"[{', '.join(map(brief, declaration))}]"
     if not is_dataclass(declaration) or isinstance(declaration, type):
         return f"array{declaration.shape}" if isinstance(declaration, np.ndarray) else str(declaration)
     shown = []

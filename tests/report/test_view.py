@@ -9,6 +9,7 @@ import pytest
 
 import emuml
 from emuml.cluster import Cluster, DelayTrace, ShiftedExponential
+from emuml.cluster.faults import Crash, FaultPlan
 from emuml.errors import FormatError, UserError
 from emuml.protocols import GradientCoding
 from emuml.protocols.gradient_coding import FractionalRepetition
@@ -49,6 +50,13 @@ def test_facts_of_a_delay_trace_show_its_shape() -> None:
     view = View.of_result(result(cluster=Cluster(workers=3, compute=trace)))
     assert dict(facts(view))["cluster"] == "cluster(workers=3, compute=delay-trace(array=array(5, 3)))"
     assert view.expected_round_s() == pytest.approx(0.25)
+
+
+def test_facts_name_the_faults_that_were_planned() -> None:
+    faults = FaultPlan([Crash("worker-1", after=("round", 3))])
+    view = View.of_result(result(faults=faults))
+    assert dict(facts(view))["faults"] == "crash(node=worker-1, after=[round, 3])"
+    assert "faults" not in dict(facts(View.of_result(result())))
 
 
 def test_brief_leaves_defaults_out() -> None:
