@@ -31,7 +31,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     spec = decode_spec(sys.stdin.buffer.readline())
 
-    from emuml.runtime.member import serve
+    from emuml.runtime.serving import serve
 
     return serve(spec, factory_of(spec), sys.stdin.fileno())
 

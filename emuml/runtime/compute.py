@@ -6,14 +6,15 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
 
 from emuml.effects import Compute
-from emuml.errors import TaskCancelled
 from emuml.runtime.settings import RuntimeSettings
+from emuml.runtime.threads import submit
 
 Sampler = Callable[[int, float], float]
 Done = Callable[[Compute, Any, float], None]
@@ -84,28 +85,32 @@ class ComputeSlots:
             running = _Running(self._queue.popleft(), self._loop.time())
             self._running[running.effect.generation] = running
             self._note("begin", running.effect.tag, running.effect.draw)
-            future = self._loop.run_in_executor(self._pool, running.effect.task.run, running.cancelled.is_set)
-            future.add_done_callback(lambda ended, running=running: self._ended(running, ended))  # type: ignore[misc]
+            work = partial(running.effect.task.run, running.cancelled.is_set)
+            submit(self._loop, self._pool, work, partial(self._ended, running))
 
-    def _ended(self, running: _Running, future: asyncio.Future[NDArray[Any]]) -> None:
+    def _ended(self, running: _Running, future: Future[NDArray[Any]]) -> None:
         if future.cancelled() or running.cancelled.is_set():
-            if not future.cancelled():
-                future.exception()
             self._free(running)
             return
         error = future.exception()
         if error is not None:
-            self._free(running)
-            if not isinstance(error, TaskCancelled):
-                self._broken(running.effect, error)
+            self._fail(running, error)
             return
         real_s = self._loop.time() - running.started_s
-        wanted_s = self._wanted_s(running.effect, real_s)
+        try:
+            wanted_s = self._wanted_s(running.effect, real_s)
+        except Exception as unlawful:  # such as a recorded trace that has ended
+            self._fail(running, unlawful)
+            return
         if wanted_s <= real_s:
             self._complete(running, future.result(), real_s)
         else:
             at = running.started_s + wanted_s
             running.hold = self._loop.call_at(at, self._complete, running, future.result(), real_s)
+
+    def _fail(self, running: _Running, error: BaseException) -> None:
+        self._free(running)
+        self._broken(running.effect, error)
 
     def _wanted_s(self, effect: Compute, real_s: float) -> float:
         if self._law is None:

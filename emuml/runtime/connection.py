@@ -8,28 +8,33 @@ belongs to the run.
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import emuml
 from emuml.errors import RunFailed
 from emuml.message import Decoder, Message, encode
 from emuml.runtime import records, wire
-from emuml.runtime.handshake import NO_SCHEMA, Acceptor, Agreed, Dialer, Grant, Refused
+from emuml.runtime.handshake import NO_SCHEMA, Acceptor, Agreed, Dialer, Refused
 from emuml.runtime.proof import Credentials
 from emuml.runtime.settings import RuntimeSettings
 from emuml.runtime.system import SYSTEM_MESSAGES
 
-HANDSHAKE_S = 5.0
-DIAL_DEADLINE_S = 20.0
-UNAUTHENTICATED_MAX = 64
 _HANDSHAKE_BYTES = 4096
 _JOIN_BYTES_MAX = 1 << 16
+_PASSING = frozenset({"busy", "closed", "closing", "duplicate", "timeout"})
+"""REJECT codes after which another attempt may succeed."""
 
-Admit = Callable[[str, int], str | None]
-"""Why (node, incarnation) may not connect, as a REJECT code, or ``None``."""
+
+class NoConnection(RunFailed):
+    """A connection did not come about; ``final`` says that another attempt cannot succeed either."""
+
+    def __init__(self, peer: str, reason: str, final: bool = False) -> None:
+        super().__init__(peer, reason, final)
+        self.peer, self.reason, self.final = peer, reason, final
+
+    def __str__(self) -> str:
+        return f"no connection with {self.peer or 'a stranger'}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -72,10 +77,17 @@ class Connection(asyncio.BufferedProtocol):
     session : int
         Equal at both ends, chosen at random by the dialer.
     on_data, on_system, on_closed, on_heard : callables
-        To be set by the owner before the loop turns again.
+        To be set by the owner when ``on_open`` is called, which is before anything that the peer sends is looked at.
+
+    Parameters
+    ----------
+    turned_away : str
+        If not empty: why the connection is closed before anything is read.
     """
 
-    def __init__(self, side: Dialer | Acceptor, security: Security, dialed: bool, peer: str) -> None:
+    def __init__(
+        self, side: Dialer | Acceptor, security: Security, dialed: bool, peer: str, turned_away: str = ""
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._side: Dialer | Acceptor | None = side
         self._security, self.dialed, self.peer = security, dialed, peer
@@ -93,15 +105,18 @@ class Connection(asyncio.BufferedProtocol):
         self._buffer = bytearray(_HANDSHAKE_BYTES)
         self._reader: wire.FrameReader | None = None
         self._out: list[bytes | bytearray | memoryview] = []
-        self._reason = ""
+        self._reason, self._final, self._turned_away = "", False, turned_away
         self._received = 0
         self.closed: asyncio.Future[None] = self._loop.create_future()
-        self._timeout = self._loop.call_later(HANDSHAKE_S, self.abort, "the handshake took too long")
+        self._timeout = self._loop.call_later(security.settings.handshake_s, self._too_late)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin the handshake."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        if self._turned_away:
+            self.abort(self._turned_away)
+            return
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if isinstance(self._side, Dialer):
             transport.write(self._side.start())
@@ -128,19 +143,30 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(answer)
         outcome = side.outcome
         if isinstance(outcome, Refused):
-            self._refused(f"{outcome.code}: {outcome.text}" + (f" ({outcome.hint})" if outcome.hint else ""))
+            self._final = outcome.code not in _PASSING
+            self._refused(str(outcome))
         elif isinstance(outcome, Agreed):
             self._agree(outcome)
 
+    def _too_late(self) -> None:
+        """Give up on a handshake; a dialer is told why."""
+        reason = f"no complete handshake within {self._security.settings.handshake_s:g} s"
+        if isinstance(self._side, Acceptor) and self._transport is not None:
+            self._transport.write(self._side.refuse("timeout", reason))
+        self._refused(reason)
+
     def _refused(self, reason: str) -> None:
-        self._reason = reason
+        self._reason = self._reason or reason
+        self._timeout.cancel()
         if not self.agreed.done():
-            self.agreed.set_exception(RunFailed(f"connection with {self.peer or 'a dialer'} refused: {reason}"))
+            self.agreed.set_exception(NoConnection(self.peer, self._reason, self._final))
             self.agreed.exception()
         if self._transport is not None:
             self._transport.close()
 
     def _agree(self, outcome: Agreed) -> None:
+        if self.agreed.done():  # given up a moment ago
+            return
         self._timeout.cancel()
         self._side = None
         session = outcome.hello.session if outcome.hello.session is not None else bytes(16)
@@ -243,116 +269,3 @@ class Connection(asyncio.BufferedProtocol):
             return
         if self.agreed.exception() is None:
             self.on_closed(reason)
-
-
-def _acceptor(security: Security, admit: Admit) -> Acceptor:
-    """Return the accepting side of a handshake, which asks ``admit`` once the dialer is authenticated."""
-    schema, messages = security.schema
-
-    def decide(hello: records.DialerHello) -> Grant | records.Reject:
-        code = admit(hello.node, hello.incarnation)
-        if code is not None:
-            text = f"{hello.node} (life {hello.incarnation}) is not expected by {security.node}"
-            return records.Reject(code, text)
-        return Grant(hello.incarnation, os.urandom(16), hello.session or os.urandom(16))
-
-    hello = records.AcceptorHello(os.urandom(32), emuml.__version__, schema, messages, [])
-    return Acceptor(security.credentials, hello, decide)
-
-
-class Listener:
-    """The listening port of one node or of the coordinator, on loopback."""
-
-    def __init__(self, server: asyncio.Server) -> None:
-        self._server = server
-        host, port = server.sockets[0].getsockname()[:2]
-        self.address: tuple[str, int] = (host, port)
-
-    @classmethod
-    async def open(
-        cls, security: Security, accepted: Callable[[Connection], None], admit: Admit, what: str
-    ) -> Listener:
-        """Listen on an ephemeral port; ``accepted`` gets each connection that has proved itself.
-
-        Raises
-        ------
-        RunFailed
-            If this host gives no port.
-        """
-        strangers: set[Connection] = set()
-
-        def connect() -> Connection:
-            connection = Connection(_acceptor(security, admit), security, dialed=False, peer="")
-            connection.on_open = accepted
-            if len(strangers) >= UNAUTHENTICATED_MAX:
-                asyncio.get_running_loop().call_soon(connection.abort, "too many unauthenticated connections")
-            strangers.add(connection)
-            connection.agreed.add_done_callback(lambda _: strangers.discard(connection))
-            return connection
-
-        try:
-            server = await asyncio.get_running_loop().create_server(connect, "127.0.0.1", 0, backlog=128)
-        except OSError as error:
-            raise RunFailed(f"the {what} cannot listen on 127.0.0.1: {error}") from error
-        return cls(server)
-
-    async def close(self) -> None:
-        """Stop listening."""
-        self._server.close()
-        await asyncio.sleep(0)
-
-
-async def dial(
-    address: tuple[str, int],
-    security: Security,
-    peer: str,
-    incarnation: int = 1,
-    opened: Callable[[Connection], None] = lambda connection: None,
-) -> Connection:
-    """Connect to a peer of the run; tries again until the deadline.
-
-    ``opened`` is called as soon as both ends have proved themselves, before anything that the peer sends is looked at.
-
-    Raises
-    ------
-    RunFailed
-        With the last reason.
-    """
-    loop = asyncio.get_running_loop()
-    deadline, delay_s, reason = loop.time() + DIAL_DEADLINE_S, 0.02, ""
-    while loop.time() < deadline:
-        schema, messages = security.schema
-        settings = security.settings
-        hello = records.DialerHello(
-            run=security.run,
-            node=security.node,
-            role="node",
-            incarnation=security.incarnation,
-            boot=os.urandom(16),
-            nonce=os.urandom(32),
-            lane="bulk",
-            session=os.urandom(16),
-            received=0,
-            window=64 << 20,
-            message_max=settings.message_bytes_max,
-            schema=schema,
-            messages=messages,
-            software=records.Software(emuml=emuml.__version__),
-            features=[],
-        )
-        connection = Connection(Dialer(security.credentials, hello), security, dialed=True, peer=peer)
-        connection.peer_incarnation = incarnation
-        connection.on_open = opened
-        try:
-            await loop.create_connection(lambda connection=connection: connection, *address)  # type: ignore[misc]
-            await connection.agreed
-            return connection
-        except OSError as error:
-            reason = f"{type(error).__name__}: {error}"
-        except RunFailed as error:
-            reason = str(error)
-            if "refused: " in reason and not reason.endswith("closed the connection during the handshake"):
-                break
-        await asyncio.sleep(delay_s)
-        delay_s = min(2 * delay_s, 1.0)
-    raise RunFailed(f"cannot reach {peer} at {address[0]}:{address[1]}: {reason}")

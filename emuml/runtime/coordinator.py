@@ -18,7 +18,8 @@ from emuml.message import Message
 from emuml.node import NodeId
 from emuml.outcome import Logged, Published, Run
 from emuml.runtime import system
-from emuml.runtime.connection import Connection, Listener
+from emuml.runtime.connection import Connection
+from emuml.runtime.dialing import Listener
 from emuml.runtime.faults import FaultExecutor
 from emuml.runtime.plan import Deployment, Handle
 from emuml.runtime.watch import ObserverThread

@@ -1,35 +1,36 @@
 """A node's place in a TCP run: it joins the coordinator, connects to its neighbours, and serves its host.
 
-Local detection lives here: silence is judged by the detector of ``emuml.cluster``, the end of a connection by the
-socket, the end of a process by the coordinator's word.
+Local detection meets here: silence is judged by ``emuml.runtime.liveness``, the end of a connection by the socket, the
+end of a process by the coordinator's word.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import chain, repeat
 from typing import Any, BinaryIO
 
-from emuml.cluster.detector import PhiAccrual, Verdict
 from emuml.directory import Directory
 from emuml.errors import NodeFailed, RunFailed
 from emuml.journal import Header, JournalWriter
 from emuml.message import Decoder, Message
 from emuml.node import Node, NodeId, PeerState, message_types
 from emuml.runtime import system
-from emuml.runtime.connection import Connection, Listener, Security, dial
+from emuml.runtime.connection import Connection, NoConnection, Security
+from emuml.runtime.dialing import Listener, dial
 from emuml.runtime.host import Host
+from emuml.runtime.liveness import TICK_S, Liveness
 from emuml.runtime.node_spec import NodeSpec
 from emuml.runtime.store import LogStore
 from emuml.spec import from_spec
 from emuml.trace import Trace
 
-TICK_S = 0.25
 REDIAL_S = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+"""Pauses before attempts to reach a lost peer again; the last one repeats."""
 
 
 class Member:
@@ -42,25 +43,34 @@ class Member:
         Builds the node object.
     on_error : callable, optional
         Handed the exception of a failed handler or task when node and caller share a process.
+    statistics : callable, optional
+        What the process took; for nodes that have one of their own.
     """
 
     def __init__(
-        self, spec: NodeSpec, factory: Callable[[], Node], on_error: Callable[[BaseException], None] | None = None
+        self,
+        spec: NodeSpec,
+        factory: Callable[[], Node],
+        on_error: Callable[[BaseException], None] | None = None,
+        statistics: Callable[[], dict[str, float]] = dict,
     ) -> None:
         self.loop = asyncio.get_running_loop()
-        self.spec, self._factory, self._on_error = spec, factory, on_error
+        self.spec, self._factory, self._on_error, self._used = spec, factory, on_error, statistics
         self.law = None
         if spec.id.role == "worker":
             self.law = from_spec(spec.compute, spec.inputs()).sampler(spec.seed, spec.id)
         self.triggers = frozenset((name, count) for name, count in spec.triggers)
         self.peers: dict[NodeId, Connection] = {}
-        self.detectors: dict[NodeId, tuple[PhiAccrual, Verdict]] = {}
+        self.sessions: dict[NodeId, int] = {}
+        self.liveness = Liveness(spec.settings.detector, self._silence)
         self.exited: set[tuple[NodeId, int]] = set()
         self.addresses: dict[NodeId, tuple[str, int]] = {}
         self.roster: asyncio.Future[system.Roster] = self.loop.create_future()
         self.shutdown: asyncio.Future[str] = self.loop.create_future()
         self.arrived = asyncio.Event()
         self.host: Host | None = None
+        self.listener: Listener | None = None
+        self.coordinator: Connection | None = None
         self.killed = False
         self._dirty: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -68,28 +78,46 @@ class Member:
         self._early: list[Callable[[], None]] = []
 
     async def run(self) -> None:
-        """Join, connect, serve, and end when the run does."""
-        spec, node = self.spec, self._factory()
+        """Join, connect, serve, and end when the run does.
+
+        Raises
+        ------
+        RunFailed
+            If the node could not join.
+        """
+        joining = self.loop.create_task(self._join(self._factory()))
+        try:
+            first: set[asyncio.Future[Any]] = {joining, self.shutdown}
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            if joining.done():
+                joining.result()
+                await self.shutdown
+        finally:
+            joining.cancel()
+            await asyncio.wait({joining})
+            await self._close()
+
+    async def _join(self, node: Node) -> None:
+        spec = self.spec
         decoder = Decoder(message_types(node))
         self.security = Security(spec.run, spec.secret, spec.node, spec.incarnation, decoder, spec.settings)
         self.listener = await Listener.open(self.security, self._accepted, self._admit, "node")
-        self.coordinator = await dial(spec.coordinator, self.security.without_messages(), "coordinator")
-        self.coordinator.on_system = self._heard
-        self.coordinator.on_closed = lambda reason: self._end("the coordinator is gone")
+        await dial(spec.coordinator, self.security.without_messages(), "coordinator", opened=self._joined)
         talks_to = None if node.talks_to is None else sorted(node.talks_to)
         address, schema = self.listener.address, decoder.schema
         self.to_coordinator(system.Join(spec.node, spec.incarnation, os.getpid(), address, talks_to, schema))
         self.flush()
-        try:
-            roster = await self.roster
-            heard_s = self.loop.time()
-            self._build(node, roster)
-            await self._connect(roster)
-            self._background(self._watch())
-            self._say_ready(heard_s)
-            await self.shutdown
-        finally:
-            await self._close()
+        roster = await self.roster
+        heard_s = self.loop.time()
+        self._build(node, roster)
+        await self._connect(roster)
+        self._background(self._watch())
+        self._say_ready(heard_s)
+
+    def _joined(self, connection: Connection) -> None:
+        self.coordinator = connection
+        connection.on_system = self._heard
+        connection.on_closed = lambda reason: self._end("the coordinator is gone")
 
     def _build(self, node: Node, roster: system.Roster) -> None:
         spec = self.spec
@@ -121,20 +149,37 @@ class Member:
     async def _connect(self, roster: system.Roster) -> None:
         """Dial whom the coordinator named and wait for those who dial us."""
         self.addresses = {NodeId.parse(peer): address for peer, address in roster.addresses.items()}
-        await asyncio.gather(*(self._dial(NodeId.parse(peer)) for peer in roster.dial))
+        await asyncio.gather(*(self._reach(NodeId.parse(peer)) for peer in roster.dial))
         expected = {NodeId.parse(peer) for peer in roster.expect}
         while not expected <= self.peers.keys():
             self.arrived.clear()
             await self.arrived.wait()
 
+    async def _reach(self, peer: NodeId) -> None:
+        """Dial a peer for the first time; a late joiner begins without those that it cannot reach."""
+        try:
+            await self._dial(peer)
+        except NoConnection:
+            if not self._joins_late:
+                raise
+            self._background(self._redial(peer, self.roster.result().incarnations[str(peer)]))
+
     async def _dial(self, peer: NodeId) -> None:
         incarnation = self.roster.result().incarnations[str(peer)]
-        await dial(self.addresses[peer], self.security, str(peer), incarnation, partial(self._adopt, peer))
+        opened = partial(self._adopt, peer)
+        gone = partial(self._pointless, peer, incarnation)
+        await dial(self.addresses[peer], self.security, str(peer), incarnation, opened, gone)
+
+    def _pointless(self, peer: NodeId, incarnation: int) -> bool:
+        """Tell whether dialling is of no use: the peer has ended, or is there already."""
+        return (peer, incarnation) in self.exited or peer in self.peers or self.shutdown.done()
 
     def _accepted(self, connection: Connection) -> None:
         self._adopt(NodeId.parse(connection.peer), connection)
 
     def _admit(self, node: str, incarnation: int) -> str | None:
+        if node not in self.spec.ids or node == self.spec.node:
+            return "node"
         peer = NodeId.parse(node)
         if (peer, incarnation) in self.exited:
             return "fenced"
@@ -149,12 +194,11 @@ class Member:
         self.peers[peer] = connection
         if old is not None:
             old.abort("a new session")
-        detector = PhiAccrual.lan() if self.spec.settings.detector == "lan" else PhiAccrual.wan()
-        detector.heard(self.loop.time())
-        self.detectors[peer] = (detector, Verdict.ALIVE)
+        self.liveness.watch(peer, connection)
         connection.on_data = partial(self._data, peer, connection)
         connection.on_closed = partial(self._lost, peer, connection)
-        connection.on_heard = partial(self._sign_of_life, peer, connection)
+        if self.host is None or self.host.began_s is None:
+            self.sessions[peer] = connection.session  # one that is lost before the run begins is DOWN from its start
         self.arrived.set()
         # The inbox keeps the order: the news of a session comes before the messages that arrive in it (contract 3.1).
         if self.host is not None and (self._joins_late or self.host.began_s is not None):
@@ -169,7 +213,7 @@ class Member:
     def _lost(self, peer: NodeId, connection: Connection, reason: str) -> None:
         if self.peers.get(peer) is connection:
             del self.peers[peer]
-            self.detectors.pop(peer, None)
+        self.liveness.forget(peer, connection)
         self._dirty.discard(connection)
         if self.host is None or self.shutdown.done() or self.killed:
             return
@@ -178,16 +222,17 @@ class Member:
             self._background(self._redial(peer, connection.peer_incarnation))
 
     async def _redial(self, peer: NodeId, incarnation: int) -> None:
-        """Try to reach a peer again whose connection was lost, until it is known to be gone or has come back."""
-        for delay_s in REDIAL_S:
-            await asyncio.sleep(delay_s)
-            if self.shutdown.done() or peer in self.peers or (peer, incarnation) in self.exited:
+        """Try to reach a peer that was lost, until it is known to be gone or has come back."""
+        pauses: Iterator[float] = chain(REDIAL_S, repeat(REDIAL_S[-1]))
+        for pause_s in pauses:
+            await asyncio.sleep(pause_s)
+            if self._pointless(peer, incarnation):
                 return
             try:
                 await self._dial(peer)
-            except RunFailed:
-                continue
-            return
+            except NoConnection as error:
+                if error.final:
+                    return
 
     def _say_ready(self, heard_s: float) -> None:
         """Tell the coordinator that all links are made; a node that joins late begins at once."""
@@ -200,7 +245,8 @@ class Member:
     def _heard(self, message: Message) -> None:
         match message:
             case system.Roster():
-                self.roster.set_result(message)
+                if not self.roster.done():
+                    self.roster.set_result(message)
             case system.Begin():
                 self._begin(0.0, joining=False)
             case system.Proceed():
@@ -227,8 +273,7 @@ class Member:
             return
         for peer, connection in self.peers.items():
             host.sessions[peer, connection.session] = connection
-            host.known[peer] = connection.peer_incarnation
-        host.begin(elapsed_s, {peer: c.session for peer, c in self.peers.items()}, self._absent, joining)
+        host.begin(elapsed_s, self.sessions, self._absent, joining)
 
     @property
     def _absent(self) -> frozenset[NodeId]:
@@ -260,8 +305,9 @@ class Member:
 
     def to_coordinator(self, message: Message) -> None:
         """Queue a system message; :meth:`flush` makes it leave."""
-        self.coordinator.send_system(message)
-        self._dirty.add(self.coordinator)
+        if self.coordinator is not None:
+            self.coordinator.send_system(message)
+            self._dirty.add(self.coordinator)
 
     def dirty(self, connection: Connection) -> None:
         """Note that a connection has something to flush."""
@@ -285,39 +331,16 @@ class Member:
         self.to_coordinator(system.Failed(self.spec.node, self.spec.incarnation, now, event, name, str(cause), text))
         self.flush()
 
-    def _sign_of_life(self, peer: NodeId, connection: Connection) -> None:
-        found = self.detectors.get(peer)
-        if found is not None and self.peers.get(peer) is connection:
-            found[0].heard(self.loop.time())
+    def _silence(self, peer: NodeId, session: int, state: PeerState) -> None:
+        if self.host is not None:
+            self.host.silence(peer, session, state)
 
     async def _watch(self) -> None:
-        """Send signs of life and judge silence; time in which this process itself stood still does not count."""
-        last = self.loop.time()
+        """Send signs of life and judge silence."""
         while not self.shutdown.done():
-            await asyncio.sleep(TICK_S)
-            now = self.loop.time()
-            if now - last > TICK_S + 0.5:
-                for detector, _ in self.detectors.values():
-                    detector.resumed(now - last - TICK_S)
-            last = now
-            for peer, connection in list(self.peers.items()):
-                detector, _ = self.detectors[peer]
-                if now - connection.last_sent_s >= detector.interval_s - TICK_S:
-                    connection.ping()
-                self._judge(peer, connection, now)
+            self.liveness.tick(self.loop.time())
             self.flush()
-
-    def _judge(self, peer: NodeId, connection: Connection, now: float) -> None:
-        detector, before = self.detectors[peer]
-        verdict = detector.verdict(now)
-        if verdict is before or self.host is None:
-            return
-        self.detectors[peer] = (detector, verdict)
-        if verdict is Verdict.DEAD:
-            connection.abort(f"silent since {now - connection.last_heard_s:.1f} s")
-        else:
-            state = PeerState.SUSPECT if verdict is Verdict.SUSPECT else PeerState.UP
-            self.host.silence(peer, connection.session, state)
+            await asyncio.sleep(TICK_S)
 
     def _background(self, work: Any) -> None:
         task = self.loop.create_task(work)
@@ -327,20 +350,20 @@ class Member:
     def _end(self, reason: str) -> None:
         if not self.shutdown.done():
             self.shutdown.set_result(reason)
-        if not self.roster.done():
-            self.roster.cancel()
 
     def kill(self) -> None:
         """Vanish at once, as a killed process does; only for nodes that share a process with others."""
         self.killed = True
         if self.host is not None:
             self.host.close()
-        for connection in (*self.peers.values(), self.coordinator):
+        for connection in self.peers.values():
             connection.abort("killed")
+        if self.coordinator is not None:
+            self.coordinator.abort("killed")
         self._end("killed")
 
     async def _close(self) -> None:
-        host = self.host
+        host, coordinator = self.host, self.coordinator
         if host is not None:
             host.close()
             if not self.killed:
@@ -354,55 +377,16 @@ class Member:
             task.cancel()
         for connection in list(self.peers.values()):
             connection.close("finished")
-        self.coordinator.close("finished")
-        await asyncio.wait([self.coordinator.closed], timeout=self.spec.settings.drain_s)
-        await self.listener.close()
+        if coordinator is not None:
+            coordinator.close("finished")
+            await asyncio.wait([coordinator.closed], timeout=self.spec.settings.drain_s)
+        if self.listener is not None:
+            await self.listener.close()
         if host is not None:
             host.store.close()
         for stream in self._files:
             stream.close()
 
     def _statistics(self, host: Host) -> dict[str, float]:
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        return {
-            "tasks": float(host.slots.completed),
-            "delay_overruns": float(host.slots.overruns),
-            "cpu_s": usage.ru_utime + usage.ru_stime,
-            "max_rss_bytes": float(_peak_bytes()),
-        }
-
-
-def _peak_bytes() -> int:
-    """Return the peak resident size of this process; getrusage would count what it was before exec as well."""
-    try:
-        with open("/proc/self/status") as stream:
-            found = [line.split()[1] for line in stream if line.startswith("VmHWM")]
-        return int(found[0]) * 1024
-    except (OSError, IndexError):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def serve(spec: NodeSpec, factory: Callable[[], Node], lifeline: int) -> int:
-    """Run one node in this process until the run ends or the lifeline breaks; return the exit status."""
-
-    async def main() -> None:
-        member = Member(spec, factory)
-
-        def lifeline_news() -> None:
-            if not os.read(lifeline, 4096):
-                asyncio.get_running_loop().remove_reader(lifeline)
-                os._exit(3)
-
-        asyncio.get_running_loop().add_reader(lifeline, lifeline_news)
-        try:
-            await member.run()
-        except asyncio.CancelledError:
-            if not member.shutdown.done():
-                raise
-
-    try:
-        asyncio.run(main())
-    except RunFailed as error:
-        print(f"{spec.node}: {error}", flush=True)
-        return 3
-    return 0
+        tasks = {"tasks": float(host.slots.completed), "delay_overruns": float(host.slots.overruns)}
+        return {**tasks, **self._used()}

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from typing import BinaryIO
 
 from emuml.runtime.node_spec import NodeSpec, encode_spec
@@ -38,7 +39,8 @@ class ProcessHandle:
             code = self._process.wait()
             self._log.close()
             if self._process.stdin is not None:
-                self._process.stdin.close()
+                with suppress(OSError):
+                    self._process.stdin.close()
             if not self.exited.done():
                 self.exited.set_result(_reason(code))
 
@@ -69,8 +71,10 @@ def start_process(spec: NodeSpec) -> ProcessHandle:
         start_new_session=True,
     )
     assert process.stdin is not None
-    process.stdin.write(encode_spec(spec))
-    process.stdin.flush()
+    with suppress(BrokenPipeError):  # it is gone already; its exit says so
+        process.stdin.write(encode_spec(spec))
+        process.stdin.flush()
+    (spec.own_folder / "pid").write_text(f"{process.pid}\n")
     return ProcessHandle(process, log, spec)
 
 

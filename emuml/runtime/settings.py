@@ -27,6 +27,10 @@ class RuntimeSettings:
         Patience with silent peers.
     start_deadline_s : float
         For all nodes to join and connect.
+    handshake_s : float
+        For both ends of a new connection to prove themselves.
+    dial_deadline_s : float
+        For attempts to reach a peer, before it counts as unreachable.
     drain_s : float
         For a node to end by itself after the run stopped.
     stall_s : float
@@ -42,6 +46,8 @@ class RuntimeSettings:
     time_scale: Annotated[float, Gt(0)] = 1.0
     detector: Literal["lan", "wan"] = "wan"
     start_deadline_s: Annotated[float, Gt(0)] = 60.0
+    handshake_s: Annotated[float, Gt(0)] = 5.0
+    dial_deadline_s: Annotated[float, Gt(0)] = 20.0
     drain_s: Annotated[float, Ge(0)] = 5.0
     stall_s: Annotated[float, Gt(0)] = 30.0
     message_bytes_max: Annotated[int, Gt(0)] = 4 << 30

@@ -1,7 +1,8 @@
 """Durable blocks of a real node: an append-only log of atomic commits, fenced by incarnation.
 
 A commit is one record with a checksum: appended, flushed to the disk, then acknowledged. Recovery takes the valid
-prefix. The file keeps a format version; no pickle.
+prefix; a record that is damaged but not the last one is reported, because it had been acknowledged. The file keeps a
+format version; no pickle.
 """
 
 from __future__ import annotations
@@ -45,25 +46,32 @@ class LogStore:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
+            self._file.close()
             raise RunFailed(f"{self._path} is open in another process") from None
         self._history: dict[Any, tuple[Version, ...]] = {}
         self._commits = 0
         self._incarnation = incarnation
-        self._recover()
+        try:
+            self._recover()
+        except BaseException:
+            self._file.close()
+            raise
 
     def _recover(self) -> None:
         self._file.seek(0)
         data = self._file.read()
-        if not data:
-            self._file.write(_HEADER.pack(MAGIC, FORMAT))
+        header = _HEADER.pack(MAGIC, FORMAT)
+        if len(data) < len(header) and header.startswith(data):  # new, or killed while it was made
+            self._file.truncate(0)
+            self._file.write(header)
             self._file.flush()
             return
-        if len(data) < _HEADER.size or data[:8] != MAGIC:
+        if len(data) < len(header) or data[:8] != MAGIC:
             raise FormatError("this is no block store", str(self._path))
         if _HEADER.unpack_from(data)[1] != FORMAT:
             raise FormatError(f"block store format {_HEADER.unpack_from(data)[1]}", str(self._path), f"{FORMAT}")
-        end = _HEADER.size
-        for position, record in _records(data):
+        end = len(header)
+        for position, record in _records(data, self._path):
             if record["incarnation"] > self._incarnation:
                 raise RunFailed(f"fenced: {self._path} was written by life {record['incarnation']}")
             self._apply({tag_of(key): _value(value) for key, value in record["blocks"]})
@@ -96,11 +104,14 @@ class LogStore:
         self._file.close()
 
 
-def _records(data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+def _records(data: bytes, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield where each record ends, and the record, until the end or a last record that was cut."""
     position = _HEADER.size
     while position + _PREFIX.size <= len(data):
         length, checksum = _PREFIX.unpack_from(data, position)
         record = data[position + _PREFIX.size : position + _PREFIX.size + length]
+        if len(record) == length and crc32c.crc32c(record) != checksum and position + _PREFIX.size + length < len(data):
+            raise FormatError(f"the record at byte {position} is damaged", str(path))
         if len(record) < length or crc32c.crc32c(record) != checksum:
             return
         position += _PREFIX.size + length

@@ -1,0 +1,163 @@
+"""Both ends of making a connection: the listening port of a node, and dialling until a deadline.
+
+A listener holds a bounded number of strangers, each with a deadline. A dialer tries again after what may pass (a
+full listener, a reset), never after a refusal that will stand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+
+import emuml
+from emuml.errors import RunFailed
+from emuml.runtime import records
+from emuml.runtime.connection import Connection, NoConnection, Security
+from emuml.runtime.handshake import Acceptor, Dialer, Grant
+
+UNAUTHENTICATED_MAX = 64
+"""Connections of one listener that have not proved themselves; more are closed at once."""
+
+Admit = Callable[[str, int], str | None]
+"""Why (node, incarnation) may not connect, as a REJECT code, or ``None``."""
+
+
+def _acceptor(security: Security, admit: Admit) -> Acceptor:
+    """Return the accepting side of a handshake, which asks ``admit`` once the dialer is authenticated."""
+    schema, messages = security.schema
+
+    def decide(hello: records.DialerHello) -> Grant | records.Reject:
+        code = admit(hello.node, hello.incarnation)
+        if code is not None:
+            text = f"{hello.node} (life {hello.incarnation}) is not expected by {security.node}"
+            return records.Reject(code, text)
+        return Grant(hello.incarnation, os.urandom(16), hello.session or os.urandom(16))
+
+    hello = records.AcceptorHello(os.urandom(32), emuml.__version__, schema, messages, [])
+    return Acceptor(security.credentials, hello, decide)
+
+
+class Listener:
+    """The listening port of one node or of the coordinator, on loopback.
+
+    Attributes
+    ----------
+    address : (str, int)
+    strangers : set of Connection
+        Those that have not proved themselves yet.
+    refusals : deque of str
+        Why the last of them were refused.
+    """
+
+    def __init__(self, server: asyncio.Server, strangers: set[Connection], refusals: deque[str]) -> None:
+        self._server, self.strangers, self.refusals = server, strangers, refusals
+        host, port = server.sockets[0].getsockname()[:2]
+        self.address: tuple[str, int] = (host, port)
+
+    @classmethod
+    async def open(
+        cls, security: Security, accepted: Callable[[Connection], None], admit: Admit, what: str
+    ) -> Listener:
+        """Listen on an ephemeral port; ``accepted`` gets each connection that has proved itself.
+
+        Raises
+        ------
+        RunFailed
+            If this host gives no port.
+        """
+        strangers: set[Connection] = set()
+        refusals: deque[str] = deque(maxlen=64)
+
+        def connect() -> Connection:
+            crowded = "too many unauthenticated connections" if len(strangers) >= UNAUTHENTICATED_MAX else ""
+            connection = Connection(_acceptor(security, admit), security, dialed=False, peer="", turned_away=crowded)
+            connection.on_open = accepted
+            if not crowded:
+                strangers.add(connection)
+            connection.agreed.add_done_callback(partial(settled, connection))
+            return connection
+
+        def settled(connection: Connection, agreed: asyncio.Future[None]) -> None:
+            strangers.discard(connection)
+            error = agreed.exception()
+            if error is not None:
+                refusals.append(str(error))
+
+        try:
+            server = await asyncio.get_running_loop().create_server(connect, "127.0.0.1", 0, backlog=128)
+        except OSError as error:
+            raise RunFailed(f"the {what} cannot listen on 127.0.0.1: {error}") from error
+        return cls(server, strangers, refusals)
+
+    async def close(self) -> None:
+        """Stop listening; strangers are turned away."""
+        self._server.close()
+        for connection in list(self.strangers):
+            connection.abort("closing")
+        await asyncio.sleep(0)
+
+
+def _hello(security: Security) -> records.DialerHello:
+    schema, messages = security.schema
+    return records.DialerHello(
+        run=security.run,
+        node=security.node,
+        role="node",
+        incarnation=security.incarnation,
+        boot=os.urandom(16),
+        nonce=os.urandom(32),
+        lane="bulk",
+        session=os.urandom(16),
+        received=0,
+        window=64 << 20,
+        message_max=security.settings.message_bytes_max,
+        schema=schema,
+        messages=messages,
+        software=records.Software(emuml=emuml.__version__),
+        features=[],
+    )
+
+
+async def dial(
+    address: tuple[str, int],
+    security: Security,
+    peer: str,
+    incarnation: int = 1,
+    opened: Callable[[Connection], None] = lambda connection: None,
+    gone: Callable[[], bool] = lambda: False,
+) -> Connection:
+    """Connect to a peer of the run; tries again until the deadline, or until the peer is known to be ``gone``.
+
+    ``opened`` is called as soon as both ends have proved themselves, before anything that the peer sends is looked at.
+
+    Raises
+    ------
+    NoConnection
+        With the last reason.
+    """
+    loop = asyncio.get_running_loop()
+    deadline, delay_s = loop.time() + security.settings.dial_deadline_s, 0.02
+    reason, final = "it has ended", False
+    while loop.time() < deadline and not gone() and not final:
+        connection = Connection(Dialer(security.credentials, _hello(security)), security, dialed=True, peer=peer)
+        connection.peer_incarnation, connection.on_open = incarnation, opened
+        try:
+            await loop.create_connection(partial(_identity, connection), *address)
+            await connection.agreed
+            return connection
+        except OSError as error:
+            connection.abort("not connected")
+            reason = f"{type(error).__name__}: {error}"
+        except NoConnection as error:
+            reason, final = error.reason, error.final
+        if not final:
+            await asyncio.sleep(delay_s)
+            delay_s = min(2 * delay_s, 1.0)
+    raise NoConnection(f"{peer} at {address[0]}:{address[1]}", reason, final)
+
+
+def _identity(connection: Connection) -> Connection:
+    return connection
