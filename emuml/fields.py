@@ -359,6 +359,8 @@ def _kind_of(annotation: Any, where: str) -> Kind:
     if isinstance(annotation, type) and annotation in _SCALARS:
         return _SCALARS[annotation]
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if hasattr(origin, "__value__"):  # a named alias with parameters: what NDArray is from NumPy 2.5 on
+        return _kind_of(origin.__value__[arguments], where)
     if annotation is np.ndarray:
         return _ArrayKind(None)
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
