@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
@@ -70,7 +70,7 @@ class Coordinator:
         self.faults = FaultExecutor(self)
         self.observers = ObserverThread(deployment.observers, deployment.log_sinks, self.loop, self.request_stop)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._last_activity = (0, 0.0)
+        self._finishing = False
 
     @property
     def now(self) -> float:
@@ -114,7 +114,11 @@ class Coordinator:
         member = self.members[id]
         member.incarnation += 1
         member.join, member.connection, member.ready, member.expected_end = None, None, False, False
-        member.handle = handle = self.deployment.start(id, member.incarnation, self.listener.address)
+        try:
+            handle = self.deployment.start(id, member.incarnation, self.listener.address)
+        except OSError as error:
+            raise RunFailed(f"{id} cannot be started: {error}") from error
+        member.handle = handle
         handle.exited.add_done_callback(lambda exited: self._exited(member, handle, exited.result()))
 
     def send_roster(self, member: Member, fresh: bool) -> None:
@@ -171,7 +175,10 @@ class Coordinator:
 
         self._background(notify())
 
-    def _background(self, work: Any) -> None:
+    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+        if self._finishing:
+            work.close()
+            return
         task = self.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -215,12 +222,12 @@ class Coordinator:
                 published = Published(time_s, member.id, version, parameters)
                 self.result.published.append(published)
                 self.observers.published(published)
-            case system.Reached(name, count):
-                self._background(self._reached(member, name, count))
+            case system.Reached(counters):
+                self._background(self._reached(member, counters))
             case system.StopRequest(reason, time_s):
                 self.request_stop(reason, time_s)
             case system.Failed():
-                self.fail(_failure(message, self.deployment.original_errors))
+                self.fail(_failure(message, self.deployment))
             case system.Status():
                 member.status = message
             case system.Finished(_, _, events, statistics):
@@ -231,9 +238,10 @@ class Coordinator:
             case _:
                 pass
 
-    async def _reached(self, member: Member, name: str, count: int) -> None:
+    async def _reached(self, member: Member, counters: list[tuple[str, int]]) -> None:
         try:
-            await self.faults.reached((name, count))
+            for counter in counters:
+                await self.faults.reached(counter)
         except RunFailed as error:
             self.fail(error)
         self.tell(member, system.Proceed())
@@ -291,19 +299,30 @@ class Coordinator:
                 self.fail(Deadlock(self.now, "\n".join([status.text for status in found] + gone)))
 
     async def _finish(self) -> None:
+        self._finishing = True
+        self.faults.close()
         for task in list(self._tasks):
             task.cancel()
         handles = [m.handle for m in self.members.values() if m.handle is not None]
         for member in self.members.values():
+            if member.connection is None and member.handle is not None:
+                member.handle.kill()  # it has not joined, so nothing can be said to it
             self.tell(member, system.Shutdown(self.result.stopped or "the run failed"))
-        if handles:
-            await asyncio.wait([handle.exited for handle in handles], timeout=self.deployment.settings.drain_s)
-        for handle in handles:
-            handle.kill()
-        if handles:
-            await asyncio.wait([handle.exited for handle in handles], timeout=self.deployment.settings.drain_s)
+        await self._gone(handles)
+        self.kill_all()
+        await self._gone(handles)
         await self.loop.run_in_executor(None, self.observers.close)
         await self.listener.close()
+
+    async def _gone(self, handles: list[Handle]) -> None:
+        if handles:
+            await asyncio.wait([handle.exited for handle in handles], timeout=self.deployment.settings.drain_s)
+
+    def kill_all(self) -> None:
+        """End every node at once."""
+        for member in self.members.values():
+            if member.handle is not None:
+                member.handle.kill()
 
 
 def _roles(join: system.Join | None) -> frozenset[str] | None:
@@ -314,8 +333,8 @@ def _listed(roles: frozenset[str] | None) -> list[str] | None:
     return None if roles is None else sorted(roles)
 
 
-def _failure(message: system.Failed, originals: dict[tuple[str, int], BaseException]) -> RunFailed:
-    failed = NodeFailed(message.node, message.incarnation, message.time_s, message.event)
-    original = originals.get((message.node, message.incarnation))
+def _failure(message: system.Failed, deployment: Deployment) -> RunFailed:
+    failed = NodeFailed(message.node, message.incarnation, message.time_s, message.event, deployment.replay)
+    original = deployment.original_errors.get((message.node, message.incarnation))
     failed.__cause__ = original or RemoteError(message.error, message.text, message.traceback)
     return failed

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import shlex
 import tempfile
 import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -68,6 +70,7 @@ def deploy(job: Job, settings: RuntimeSettings, folder: Path | None = None) -> R
     """
     job.faults.checked_for(job.roster.ids, SUPPORTED, "tcp")
     result = Run("tcp", Trace())
+    replay = "" if folder is None else f"emuml replay {shlex.quote(str(folder))}"
     if folder is None:
         temporary = tempfile.TemporaryDirectory(prefix="emuml-")
         weakref.finalize(result, temporary.cleanup)
@@ -75,19 +78,25 @@ def deploy(job: Job, settings: RuntimeSettings, folder: Path | None = None) -> R
     result.folder = folder
     job.inputs.write(folder / "inputs")
     began = time.perf_counter()
-    _run_in_thread(job, settings, folder, result)
-    result.wall_s = time.perf_counter() - began
-    _collect(result, folder)
+    try:
+        _run_in_thread(lambda: Coordinator(_deployment(job, settings, folder, result, replay), result))
+    finally:
+        result.wall_s = time.perf_counter() - began
+        _collect(result, folder)
     return result
 
 
-def _run_in_thread(job: Job, settings: RuntimeSettings, folder: Path, result: Run) -> None:
+def _run_in_thread(coordinate: Callable[[], Coordinator]) -> None:
+    """Run a coordinator to its end; the first Ctrl-C ends the run, the second one kills its nodes."""
     failure: list[BaseException] = []
     started: list[Coordinator] = []
+    over, interrupts = threading.Event(), 0
 
     async def main() -> None:
-        coordinator = Coordinator(_deployment(job, settings, folder, result), result)
+        coordinator = coordinate()
         started.append(coordinator)
+        if interrupts:
+            coordinator.fail(RunFailed("interrupted"))
         await coordinator.run()
 
     def work() -> None:
@@ -96,22 +105,29 @@ def _run_in_thread(job: Job, settings: RuntimeSettings, folder: Path, result: Ru
                 asyncio.run(main())
         except BaseException as error:
             failure.append(error)
+        finally:
+            over.set()
 
     thread = threading.Thread(target=work, name="coordinator")
     thread.start()
-    try:
-        while thread.is_alive():
-            thread.join(0.2)
-    except KeyboardInterrupt:
-        for coordinator in started:
-            coordinator.loop.call_soon_threadsafe(coordinator.fail, RunFailed("interrupted"))
-        thread.join()
-        raise
+    # Not thread.join: when an exception interrupts it, CPython 3.11 takes the thread for ended.
+    while not over.is_set():
+        try:
+            over.wait()
+        except KeyboardInterrupt:
+            interrupts += 1
+            for coordinator in started:
+                act = partial(coordinator.fail, RunFailed("interrupted")) if interrupts == 1 else coordinator.kill_all
+                with suppress(RuntimeError):  # it has just ended
+                    coordinator.loop.call_soon_threadsafe(act)
+    thread.join()
+    if interrupts:
+        raise KeyboardInterrupt
     if failure:
         raise failure[0]
 
 
-def _deployment(job: Job, settings: RuntimeSettings, folder: Path, result: Run) -> Deployment:
+def _deployment(job: Job, settings: RuntimeSettings, folder: Path, result: Run, replay: str) -> Deployment:
     secret, run = secrets.token_hex(20), secrets.token_hex(4)
     security = Security(run, secret, "coordinator", 1, Decoder([]), settings)
     compute = to_spec(job.cluster.compute, job.inputs)
@@ -147,6 +163,7 @@ def _deployment(job: Job, settings: RuntimeSettings, folder: Path, result: Run) 
         log_sinks=job.log_sinks,
         vital=job.vital,
         until_s=job.until_s,
+        replay=replay,
     )
     if settings.processes == "shared":
         deployment.start = lambda id, incarnation, address: SharedHandle(

@@ -24,6 +24,12 @@ class FaultExecutor:
         self._plan = coordinator.deployment.faults
         self.absent = frozenset(f.target for f in self._plan.faults if isinstance(f, Start))
         self.pending = 0
+        self._timers: list[asyncio.TimerHandle] = []
+
+    def close(self) -> None:
+        """Execute nothing any more: the run is over."""
+        for timer in self._timers:
+            timer.cancel()
 
     def schedule(self) -> None:
         """Put the clock forms on the loop."""
@@ -37,7 +43,7 @@ class FaultExecutor:
 
     def _later(self, delay_s: float, faults: Sequence[Fault], restart: bool = False) -> None:
         self.pending += 1
-        self._coordinator.loop.call_later(delay_s, self._due, faults, restart)
+        self._timers.append(self._coordinator.loop.call_later(delay_s, self._due, faults, restart))
 
     def _due(self, faults: Sequence[Fault], restart: bool) -> None:
         coordinator = self._coordinator

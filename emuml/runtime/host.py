@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,12 +29,16 @@ from emuml.node import Node, NodeId, PeerState
 from emuml.runtime import system
 from emuml.runtime.compute import ComputeSlots
 from emuml.runtime.store import LogStore
+from emuml.runtime.threads import submit
 from emuml.switches import checking
 from emuml.trace import Trace
 
 if TYPE_CHECKING:
     from emuml.runtime.connection import Connection
     from emuml.runtime.member import Member
+
+TURN_S = 0.02
+"""After this time of handling events the node looks at its sockets again, and shows that it lives."""
 
 Entry = Callable[[], tuple[fx.Event, str, Callable[[], list[Any]]] | None]
 """Made when something happened; gives the event when it is handed over, or ``None`` if it became stale."""
@@ -139,13 +144,30 @@ class Host:
 
     def _pump(self) -> None:
         self._scheduled = False
-        try:
+        turn_ends_s = self.loop.time() + TURN_S
+        with self._failing():
             while self.inbox and self.rest is None and not self.ended:
                 found = self.inbox.popleft()()
                 if found is not None:
                     self._step(*found)
+                if self.loop.time() >= turn_ends_s:
+                    break
+        self._settle()
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Let whatever goes wrong in a step end the run, never the step alone."""
+        try:
+            yield
         except NodeFailed as error:
             self.fail(error)
+        except Exception as error:
+            failed = NodeFailed(self.name, self.incarnation, self.now, f"the effects of {self.life.last_event}")
+            failed.__cause__ = error
+            self.fail(failed)
+
+    def _settle(self) -> None:
+        """Write what was done into the journal, then let it leave, then go on."""
         if self.journal is not None:
             self.journal.settle()
         self.member.flush()
@@ -180,11 +202,9 @@ class Host:
 
     def proceed(self) -> None:
         """Go on after the coordinator has executed what was planned for this step boundary."""
-        self.resume()
-        if self.journal is not None:
-            self.journal.settle()
-        self.member.flush()
-        self.wake()
+        with self._failing():
+            self.resume()
+        self._settle()
 
     def _broadcast(self, effect: fx.Broadcast) -> None:
         for peer in effect.to:
@@ -309,6 +329,8 @@ class Host:
 
     def _save(self, effect: fx.Save) -> None:
         self.note("save", effect.tag, 0)
+        if self.journal is not None:
+            self.journal.settle()  # else a kill could leave a block whose step no journal has
         self._disk_work(lambda: self.store.commit(effect.blocks), partial(self._saved, effect))
 
     def _saved(self, effect: fx.Save, _: Any) -> tuple[fx.Event, str, Callable[[], list[Any]]]:
@@ -326,7 +348,7 @@ class Host:
     def _disk_work(self, work: Callable[[], Any], entry: Callable[[Any], Any]) -> None:
         self.pending_disk += 1
 
-        def ended(future: asyncio.Future[Any]) -> None:
+        def ended(future: Future[Any]) -> None:
             self.pending_disk -= 1
             if future.cancelled() or self.ended:
                 return
@@ -338,7 +360,7 @@ class Host:
             else:
                 self.put(partial(entry, future.result()))
 
-        self.loop.run_in_executor(self._disk, work).add_done_callback(ended)
+        submit(self.loop, self._disk, work, ended)
 
     def _log(self, effect: fx.Log) -> None:
         self.note("log", effect.metrics)

@@ -294,14 +294,14 @@ class Member:
 
     def holds_at(self, metrics: Mapping[str, Any]) -> bool:
         """Tell whether the fault plan acts at one of these counters; if so the coordinator is asked to."""
-        for name, value in metrics.items():
-            if (name, value) in self.triggers:
-                if self.host is not None and self.host.journal is not None:
-                    self.host.journal.settle()
-                self.to_coordinator(system.Reached(name, int(value)))
-                self.flush()
-                return True
-        return False
+        reached = [(name, int(value)) for name, value in metrics.items() if (name, value) in self.triggers]
+        if not reached:
+            return False
+        if self.host is not None and self.host.journal is not None:
+            self.host.journal.settle()
+        self.to_coordinator(system.Reached(reached))
+        self.flush()
+        return True
 
     def to_coordinator(self, message: Message) -> None:
         """Queue a system message; :meth:`flush` makes it leave."""

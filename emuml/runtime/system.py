@@ -57,10 +57,9 @@ class Published(Message):
 
 
 class Reached(Message):
-    """A counter of the fault plan was logged; the node waits for :class:`Proceed`."""
+    """Counters of the fault plan were logged in one effect; the node waits for :class:`Proceed`."""
 
-    name: str
-    count: int
+    counters: list[tuple[str, int]]
 
 
 class Proceed(Message):
