@@ -24,31 +24,31 @@ class Scripted(Node):
     def __init__(self, script, seen):
         self.script, self.seen = script, seen
 
-    def _do(self, ctx, *event, beyond=()):
-        self.seen.append((ctx.now, f"{ctx.id}", ctx.incarnation, *event))
+    def _do(self, ctx, event, noted, *given):
+        self.seen.append((ctx.now, f"{ctx.id}", ctx.incarnation, event, *noted))
         if self.script is not None:
-            self.script(ctx, *event, *beyond)
+            self.script(ctx, event, *(given or noted))
 
     def on_start(self, ctx, saved):
-        self._do(ctx, "start", dict(saved))
+        self._do(ctx, "start", (dict(saved),), saved)
 
     def on_message(self, ctx, sender, message):
-        self._do(ctx, "message", f"{sender}", message.text if isinstance(message, Note) else message)
+        self._do(ctx, "message", (f"{sender}", message.text if isinstance(message, Note) else message))
 
     def on_timer(self, ctx, name):
-        self._do(ctx, "timer", name)
+        self._do(ctx, "timer", (name,))
 
     def on_computed(self, ctx, tag, result):
-        self._do(ctx, "computed", tag, beyond=(result,))
+        self._do(ctx, "computed", (tag,), tag, result)
 
     def on_saved(self, ctx, tag):
-        self._do(ctx, "saved", tag)
+        self._do(ctx, "saved", (tag,))
 
     def on_loaded(self, ctx, tag, blocks):
-        self._do(ctx, "loaded", tag, dict(blocks))
+        self._do(ctx, "loaded", (tag, dict(blocks)), tag, blocks)
 
     def on_peer(self, ctx, peer, state):
-        self._do(ctx, "peer", f"{peer}", state.name)
+        self._do(ctx, "peer", (f"{peer}", state.name))
 
     def waiting_for(self):
         return "what comes"
