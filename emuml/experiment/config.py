@@ -112,6 +112,8 @@ def _loaded(root: yaml.Node, overrides: Iterable[str], folder: Path) -> Loaded:
             reader.problems.append(problem)
     beside = reader.beside(root)
     experiment = reader.fields(root, Experiment, "", _BESIDE)
+    if experiment is not _WRONG:
+        reader.check_nodes(experiment)
     if reader.problems:
         unique = dict.fromkeys(sorted(reader.problems, key=_in_order_of_the_file))
         raise ConfigError(tuple(dict.fromkeys(str(problem) for problem in unique)))
@@ -159,6 +161,16 @@ class _Reader:
 
             found["runtime"] = self.fields(given["runtime"].value, RuntimeSettings, "runtime")
         return found
+
+    def check_nodes(self, experiment: Experiment) -> None:
+        """Note faults of nodes that the cluster does not have."""
+        known = [str(id) for id in experiment.roster().ids]
+        for path, node in self._places.items():
+            if path.startswith("faults") and path.endswith("].node") and node.value not in known:
+                allowed = f"{known[0]} to {known[-1]}"
+                self.wrong(
+                    node, path, f"{_shown(node)} is not in the cluster", allowed, did_you_mean(node.value, known)
+                )
 
     def declaration(self, node: yaml.Node, family: str, path: str) -> Any:
         """Build a declaration of a family: text is a kind, a mapping has its kind and its fields."""

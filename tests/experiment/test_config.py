@@ -164,6 +164,11 @@ def test_what_is_no_mapping_at_all_is_one_line(text: str, expected: str) -> None
         ("rounds: 10", "rounds: 10\nruntime: {inject: of}", "6:19: runtime.inject: got 'of'; allowed: 'floor', 'add'"),
         ("rounds: 10", "rounds: 10\nfaults: {kind: crash}", "6:16: faults.kind: 'crash' is unknown"),
         ("rounds: 10", "rounds: 10\nfaults: [crash]", "6:10: faults[0].node: missing; allowed: text"),
+        (
+            "rounds: 10",
+            "rounds: 10\nfaults: [{kind: crash, node: worker-4, at_s: 1}]",
+            "6:30: faults[0].node: 'worker-4' is not in the cluster; allowed: server-0 to worker-3",
+        ),
         ("rounds: 10", "rounds: 10\nfaults: no.yaml", "6:9: faults: no.yaml: No such file or directory"),
         ("rounds: 10", "rounds: 10\n2: 3", "6:1: 2: unknown key; allowed: workload, "),
     ],
@@ -314,3 +319,8 @@ def test_every_declared_field_of_every_registered_class_has_a_family() -> None:
                 if is_dataclass(default) and not isinstance(default, type):
                     family = config._FAMILIES_BY_FIELD.get(field.name, field.name)
                     assert family in names.REGISTRY, f"{cls.__name__}.{field.name}"
+
+
+def test_a_class_of_ones_own_is_named_by_its_module() -> None:
+    text = with_line("gradient-coding", "{kind: 'emuml.protocols.gradient_coding.protocol:GradientCoding', collect: 4}")
+    assert loads(text).experiment.protocol == GradientCoding(collect=4)
