@@ -87,3 +87,11 @@ def on(**handlers):
             handlers[event](ctx, *arguments)
 
     return script
+
+
+def chooser(picks):
+    """Return a ``choose`` that makes these picks in turn, then none, or ``None`` for no picks at all."""
+    if picks is None:
+        return None
+    left = iter(picks)
+    return lambda name, n: next(left, 0) % n

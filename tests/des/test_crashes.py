@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emuml.cluster.cluster import Cluster, Detection, Network, Storage
+from emuml.cluster.cluster import Cluster, Detection, Network
 from emuml.cluster.compute import Constant
 from emuml.cluster.faults import Crash, Hang, Start
 from emuml.errors import UserError
 from emuml.message import size_bytes
 from emuml.node import NodeId
-from tests.des.scripted import Bulk, Note, emulate, on
+from tests.des.scripted import Bulk, Note, chooser, emulate, on
 from tests.des.test_slots import task
 
 SERVER, WORKER, OTHER = NodeId("server", 0), NodeId("worker", 0), NodeId("worker", 1)
@@ -294,10 +294,9 @@ def test_any_plan_keeps_the_table_the_fence_and_the_prefix_rule(plan, late, late
             tell(ctx, [NodeId.parse(peer)])
 
     script = on(start=everybody, timer=everybody, peer=peer)
-    choose = None if picks is None else (lambda name, n, left=iter(picks): next(left, 0) % n)
     faults = [*plan, Start("worker-1", at_s=1.0)] if late else plan
     run, seen = emulate(
-        dict.fromkeys(IDLE, script), cluster(latency_s, exit_s=exit_s), faults, until_s=30, choose=choose
+        dict.fromkeys(IDLE, script), cluster(latency_s, exit_s=exit_s), faults, until_s=30, choose=chooser(picks)
     )
 
     assert run.error is None

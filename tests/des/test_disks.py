@@ -125,7 +125,7 @@ def test_at_a_crash_each_pending_save_is_kept_or_lost_by_itself(kept):
     run, seen = emulate({"worker-0": on(start=start)}, cluster(1.0), plan, until_s=99, choose=choose)
 
     survivors = [number for number in range(3) if kept >> number & 1]
-    saved = {"x": 0, **{number: "value" for number in survivors}}
+    saved = {"x": 0, **dict.fromkeys(survivors, "value")}
     if survivors:
         saved["last"] = survivors[-1]
     assert seen.of("worker-0", "start")[1][1] == saved

@@ -9,7 +9,7 @@ from emuml.cluster.cluster import Cluster, Network
 from emuml.errors import MutatedAfterSend, NodeFailed
 from emuml.message import size_bytes
 from emuml.node import NodeId
-from tests.des.scripted import Bulk, Note, emulate, on
+from tests.des.scripted import Bulk, Note, chooser, emulate, on
 
 SERVER, WORKERS = NodeId("server", 0), [NodeId("worker", index) for index in range(3)]
 
@@ -116,14 +116,12 @@ def test_the_trace_tells_sizes_and_types():
 @pytest.mark.slow
 @given(st.lists(st.integers(0, 5), min_size=40, max_size=40), st.sampled_from([0.0, 1.0]))
 def test_no_choice_reorders_a_link(picks, latency_s):
-    picked = iter(picks)
-
     def counts(ctx, saved):
         for number in range(3):
             ctx.broadcast("worker", Note(f"{number}"))
 
     scripts = {"server-0": on(start=counts), "server-1": on(start=counts), "worker-0": None, "worker-1": None}
-    run, seen = emulate(scripts, cluster(latency_s), until_s=99, choose=lambda name, n: next(picked, 0) % n)
+    run, seen = emulate(scripts, cluster(latency_s), until_s=99, choose=chooser(picks))
 
     assert run.error is None
     for worker in ("worker-0", "worker-1"):

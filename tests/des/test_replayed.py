@@ -18,7 +18,7 @@ from emuml.message import Array, Message
 from emuml.node import Node, NodeId
 from emuml.roster import Roster
 from emuml.task import Task
-from tests.des.scripted import emulator
+from tests.des.scripted import chooser, emulator
 
 IDS = ("server-0", "worker-0", "worker-1")
 
@@ -131,8 +131,7 @@ crash = st.builds(lambda n, at, back: Crash(IDS[n], at_s=at, restart_after_s=bac
 @settings(max_examples=30)
 @given(st.lists(crash, max_size=4), st.none() | st.lists(st.integers(0, 5), max_size=99))
 def test_any_run_is_replayed_to_the_last_bit(plan, picks):
-    choose = None if picks is None else (lambda name, n, left=iter(picks): next(left, 0) % n)
-    run = recorded(plan, choose)
+    run = recorded(plan, chooser(picks))
     again = replayed(run.journals)
 
     assert content(again) == content(run)
@@ -172,7 +171,8 @@ def changed(step, field, details):
 
 FIELDS = [
     ("start", "effects"), ("message", "effects"), ("timer", "effects"), ("computed", "effects"), ("peer", "effects"),
-    ("saved", "effects"), ("loaded", "effects"), ("message", "kind"), ("message", "4"), ("computed", "1"), ("timer", "0"),
+    ("saved", "effects"), ("loaded", "effects"), ("message", "kind"), ("message", "4"), ("computed", "1"),
+    ("timer", "0"),
 ]  # fmt: skip
 
 
