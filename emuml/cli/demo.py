@@ -165,6 +165,8 @@ def over_tcp(folder: Path) -> str:
     from emuml.cluster import Cluster, ShiftedExponential
     from emuml.protocols import GradientCoding
     from emuml.protocols.gradient_coding import FractionalRepetition
+    from emuml.report.html import write_report
+    from emuml.report.view import View
     from emuml.workloads import LogisticRegression
 
     experiment = emuml.Experiment(
@@ -177,6 +179,7 @@ def over_tcp(folder: Path) -> str:
     )
     emulated = emuml.run(experiment)
     deployed = emuml.run(experiment, engine="tcp", out=folder / "tcp")
+    write_report([View.of_result(deployed)], folder / "tcp" / "report.html")
     if not np.array_equal(emulated.parameters, deployed.parameters):
         raise RunFailed("the TCP run and the emulator gave different parameters; please report this")
     return (

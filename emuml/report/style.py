@@ -37,7 +37,7 @@ table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabul
 caption { text-align: left; color: var(--soft); font-size: .9rem; padding: .25rem 0; }
 th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--rule); vertical-align: top; }
 thead th { color: var(--soft); } tbody th { font-weight: 600; }
-td { overflow-wrap: anywhere; min-width: 6.5rem; }
+td { overflow-wrap: break-word; min-width: 6rem; }
 pre, code { font: .85rem/1.45 ui-monospace, monospace; }
 pre { background: var(--panel); border: 1px solid var(--rule); border-radius: 4px; padding: .6rem .8rem;
   overflow-x: auto; }
