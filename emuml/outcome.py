@@ -17,12 +17,16 @@ from emuml.trace import Trace
 
 @dataclass(frozen=True)
 class Published:
-    """One version of the parameters, as a server handed it to the observers."""
+    """One version of the parameters, as a server handed it to the observers.
+
+    ``events`` is how many events were handled until then: by all nodes in the emulator, by this node over TCP.
+    """
 
     time_s: float
     node: NodeId
     version: int
     parameters: NDArray[Any]
+    events: int = 0
 
 
 @dataclass(frozen=True)

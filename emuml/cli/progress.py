@@ -56,8 +56,8 @@ def line(row: dict[str, Any], wall_s: float, rounds: int | None, clock: str) -> 
 
     Examples
     --------
-    >>> line({"time_s": 24.2, "round": 50, "train_loss": 0.0946}, 2.0, 100, "emulated")
-    '24.2 s emulated · 2.0 s wall · round 50 of 100 · train loss 0.0946 · 25 rounds/s · about 2 s left'
+    >>> line({"time_s": 24.2, "round": 50, "train_loss": 0.0946, "events": 4000}, 2.0, 100, "emulated")
+    '24.2 s emulated · 2.0 s wall · round 50 of 100 · train loss 0.0946 · 2,000 events/s · about 2 s left'
     """
     done = int(row.get("round", 0))
     parts = [f"{row['time_s']:.1f} s {clock}", f"{wall_s:.1f} s wall"]
@@ -65,6 +65,7 @@ def line(row: dict[str, Any], wall_s: float, rounds: int | None, clock: str) -> 
     parts += [f"train loss {row['train_loss']:.4g}"] if "train_loss" in row else []
     parts += [f"{row['down']:g} down"] if row.get("down") else []
     if done and wall_s > 0:
-        parts.append(f"{done / wall_s:.3g} rounds/s")
+        events = row.get("events", 0)
+        parts.append(f"{events / wall_s:,.0f} events/s" if events else f"{done / wall_s:.3g} rounds/s")
         parts += [f"about {(rounds - done) * wall_s / done:.0f} s left"] if rounds else []
     return " · ".join(parts)

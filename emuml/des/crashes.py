@@ -153,4 +153,3 @@ class Crashes:
     def _unreachable(self, machine: Machine, incarnation: int, neighbour: Machine) -> None:
         if machine.lives(incarnation) and machine.links.of(neighbour.id).state == "joining":
             self._tell(machine, neighbour.id, PeerState.DOWN, self._session(machine.id, neighbour.id))
-

@@ -235,7 +235,7 @@ class Emulator:
 
     def _publish(self, machine: Machine, effect: fx.Publish) -> None:
         self.trace.add(self.now, machine.name, "publish", effect.version)
-        version = Published(self.now, machine.id, effect.version, effect.parameters)
+        version = Published(self.now, machine.id, effect.version, effect.parameters, self.result.events)
         self.result.published.append(version)
         for observer in self.observers:
             reason = observer(version)

@@ -15,8 +15,19 @@ _BOUNDS: tuple[tuple[type, str, str], ...] = ((Gt, ">", "gt"), (Ge, ">=", "ge"),
 
 @cache
 def field_hints(cls: type) -> dict[str, Any]:
-    """Return the hints of a dataclass with their bounds."""
-    return get_type_hints(cls, include_extras=True)
+    """Return the hints of a dataclass with their bounds; named aliases, as of arrays, are written out."""
+    return {name: _written_out(hint) for name, hint in get_type_hints(cls, include_extras=True).items()}
+
+
+def _written_out(hint: Any) -> Any:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hasattr(origin, "__value__"):
+        return origin.__value__[arguments]
+    if origin in (Union, types.UnionType):
+        return Union[tuple(_written_out(part) for part in arguments)]  # noqa: UP007
+    if origin is tuple:
+        return tuple[tuple(_written_out(part) for part in arguments)]  # type: ignore[misc]
+    return hint
 
 
 def holds(hint: Any, *wanted: type) -> bool:

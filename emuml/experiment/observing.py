@@ -27,8 +27,13 @@ class Observatory:
 
     def __init__(self, problem: Problem, stop: StopCondition, sinks: tuple[RowSink, ...] = ()) -> None:
         self.rows: list[dict[str, Any]] = []
+        self.events = 0
         self._problem, self._stop, self._sinks = problem, stop, sinks
         self._logged: Mapping[str, float | str] = {}
+
+    def add_sink(self, sink: RowSink) -> None:
+        """Hand further rows to one more sink."""
+        self._sinks += (sink,)
 
     def on_log(self, logged: Logged) -> None:
         """Keep what was logged until its version is published."""
@@ -37,6 +42,7 @@ class Observatory:
     def on_publish(self, published: Published) -> str | None:
         """Evaluate one version; return a reason to stop, or None."""
         metrics = self._problem.metrics(published.parameters)
+        self.events = published.events
         row = {"time_s": published.time_s, "round": published.version, **self._logged, **metrics}
         self._logged = {}
         self.rows.append(row)

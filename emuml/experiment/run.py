@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Engine = Literal["des", "tcp"]
 Progress = Callable[[dict[str, Any]], None]
-"""Called with each row of metrics as it is made."""
+"""Called with each row of metrics as it is made, and with the number of events handled so far."""
 
 
 def run(
@@ -76,9 +76,11 @@ def run(
         raise UserError(f"got {engine!r}", "engine", "'des' or 'tcp'")
     began = time.perf_counter()
     problem = experiment.workload.problem(experiment.seed)
-    folder = RunDir(Path(out), experiment, engine) if out is not None else None
-    sinks = tuple(sink for sink in (progress, folder.add_row if folder else None) if sink is not None)
-    observatory = Observatory(problem, experiment.stop_condition(), sinks)
+    _check_faults(experiment, engine)
+    folder = RunDir(Path(out), experiment, engine, runtime) if out is not None else None
+    observatory = Observatory(problem, experiment.stop_condition(), (folder.add_row,) if folder else ())
+    if progress is not None:
+        observatory.add_sink(lambda row: progress({**row, "events": observatory.events}))
     try:
         if engine == "des":
             record = _emulate(experiment, problem, observatory, folder, bool(journal), beside)
@@ -94,6 +96,15 @@ def run(
         if folder is not None:
             folder.close()
     return result
+
+
+def _check_faults(experiment: Experiment, engine: Engine) -> None:
+    """Refuse a plan that the engine cannot execute, before anything is written."""
+    if engine == "des":
+        from emuml.des.emulator import SUPPORTED_FAULTS as SUPPORTED
+    else:
+        from emuml.runtime.faults import SUPPORTED
+    experiment.faults.checked_for(experiment.roster().ids, SUPPORTED, engine)
 
 
 def _emulate(

@@ -12,11 +12,12 @@ import numpy as np
 import yaml
 
 from emuml.errors import UserError
-from emuml.spec import Inputs
+from emuml.spec import Inputs, to_spec
 
 if TYPE_CHECKING:
     from emuml.experiment.experiment import Experiment
     from emuml.experiment.result import Result
+    from emuml.runtime.settings import RuntimeSettings
 
 FORMAT = 1
 
@@ -28,22 +29,24 @@ class RunDir:
     point), ``trace``, and ``parameters.npy`` at the end. ``latest`` beside it points to the newest run.
     """
 
-    def __init__(self, path: Path, experiment: Experiment, engine: str) -> None:
+    def __init__(self, path: Path, experiment: Experiment, engine: str, runtime: RuntimeSettings | None = None) -> None:
         self.path = path
         try:
             path.mkdir(parents=True, exist_ok=True)
             if (path / "config.yaml").exists():
                 raise UserError(f"{path} already holds a run", "out", "a new folder")
-            self._write_config(experiment, engine)
+            self._write_config(experiment, engine, runtime)
             self.trace_stream: BinaryIO | None = (path / "trace").open("wb") if engine == "des" else None
             self._metrics = (path / "metrics.csv").open("w", newline="")
         except OSError as error:
             raise UserError(f"cannot write the run directory: {error}", str(path)) from None
         self._columns: list[str] | None = None
 
-    def _write_config(self, experiment: Experiment, engine: str) -> None:
+    def _write_config(self, experiment: Experiment, engine: str, runtime: RuntimeSettings | None) -> None:
         inputs = Inputs()
         spec = {"format": FORMAT, "engine": engine, **experiment.spec(inputs)}
+        if runtime is not None:
+            spec["runtime"] = {name: value for name, value in to_spec(runtime, inputs).items() if name != "kind"}
         inputs.write(self.path / "inputs")
         (self.path / "config.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
 

@@ -218,8 +218,8 @@ class Coordinator:
                 logged = Logged(time_s, member.id, msgspec.msgpack.decode(metrics))
                 self.result.logs.append(logged)
                 self.observers.logged(logged)
-            case system.Published(time_s, version, parameters):
-                published = Published(time_s, member.id, version, parameters)
+            case system.Published(time_s, version, parameters, events):
+                published = Published(time_s, member.id, version, parameters, events)
                 self.result.published.append(published)
                 self.observers.published(published)
             case system.Reached(counters):

@@ -368,7 +368,8 @@ class Host:
 
     def _publish(self, effect: fx.Publish) -> None:
         self.note("publish", effect.version)
-        self.member.to_coordinator(system.Published(self.life.last_now, effect.version, effect.parameters))
+        now, events = self.life.last_now, self.life.events
+        self.member.to_coordinator(system.Published(now, effect.version, effect.parameters, events))
 
     def _stop(self, effect: fx.Stop) -> None:
         self.note("stop", effect.reason)

@@ -54,6 +54,7 @@ class Published(Message):
     time_s: float
     version: int
     parameters: Array
+    events: int
 
 
 class Reached(Message):
