@@ -398,4 +398,9 @@ class Host:
         for handle in self.timers.values():
             handle.cancel()
         self.slots.close()
-        self._disk.shutdown(wait=False)
+        self._disk.shutdown(wait=False, cancel_futures=self.member.killed)
+
+    async def close_storage(self) -> None:
+        """Close the store once the operation in progress is over: until then its lock keeps a next life out."""
+        await self.loop.run_in_executor(None, self._disk.shutdown)
+        self.store.close()

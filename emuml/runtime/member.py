@@ -383,7 +383,7 @@ class Member:
         if self.listener is not None:
             await self.listener.close()
         if host is not None:
-            host.store.close()
+            await host.close_storage()
         for stream in self._files:
             stream.close()
 
