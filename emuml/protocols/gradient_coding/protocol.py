@@ -67,6 +67,8 @@ class GradientCoding:
         check(self)
 
     def _built(self, roster: Roster) -> GroupCode:
+        if roster.of("server") != (SERVER,):
+            raise UserError(f"got {len(roster.of('server'))} servers", "cluster.servers", "1 for gradient coding")
         return self.code.build(len(roster.of("worker")), roster.seed, self.collect)
 
     def nodes(self, workload: Problem, roster: Roster) -> dict[NodeId, tuple[str, Factory]]:
@@ -77,8 +79,6 @@ class GradientCoding:
         UserError
             If the roster has no single server, or the code does not fit the number of workers.
         """
-        if roster.of("server") != (SERVER,):
-            raise UserError(f"got {len(roster.of('server'))} servers", "cluster.servers", "1 for gradient coding")
         code = self._built(roster)
         found: dict[NodeId, tuple[str, Factory]] = {SERVER: ("server", partial(Server, code, workload, roster))}
         for worker in roster.of("worker"):
@@ -148,7 +148,8 @@ class Server(Node):
 
     def close_if_decided(self, ctx: Context) -> None:
         """Close the round if its rule says so, or if nobody who lives can add to it."""
-        nobody_left = all(w in self.answers or w in self.down for w in range(self.code.workers)) if self.down else False
+        silent = sum(worker not in self.answers for worker in self.down)
+        nobody_left = silent > 0 and len(self.answers) + silent == self.code.workers
         if self.tracker.closed or (nobody_left and self.answers):
             self.close(ctx)
 
