@@ -60,7 +60,7 @@ class Links:
     sessions : dict of NodeId -> int, optional
         The sessions at the start of the run; 0 where not given.
     absent : frozenset of NodeId
-        Peers that are not there yet when the run starts.
+        Peers that are not there yet when the run starts: their links are joining, and ``DOWN`` comes at once.
     """
 
     __slots__ = ("_absent", "_links", "_sessions", "joining")
@@ -82,7 +82,7 @@ class Links:
         """Return the link to a peer."""
         link = self._links.get(peer)
         if link is None:
-            state = JOINING if self.joining else DOWN if peer in self._absent else UP
+            state = JOINING if self.joining or peer in self._absent else UP
             link = self._links[peer] = Link(state, self._sessions.get(peer, 0))
         return link
 

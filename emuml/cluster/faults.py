@@ -1,8 +1,8 @@
 """Fault plans as data: what goes wrong, when, for whom. The same object on both engines.
 
 The clock form (``at_s``) is executed at a time of the engine's clock. The logical form (``after=("round", 17)``) is
-executed at the step boundary at which some node logs that count, before anything of that step is sent; it is the form
-that equality between engines rests on.
+executed at the step boundary at which some node first logs that count, before anything of that step is sent; it is the
+form that equality between engines rests on.
 """
 
 from __future__ import annotations

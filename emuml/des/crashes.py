@@ -35,11 +35,24 @@ class Crashes:
             if at_s is not None:
                 emulator.env.call_at(at_s, URGENT, self._strike, fault)
 
+    def tell_absent(self) -> None:
+        """Tell the neighbours of nodes that start later that they are not there: nobody waits for them."""
+        emulator = self._emulator
+        for id in sorted(self.absent):
+            for peer in emulator.directory.neighbours(id):
+                neighbour = emulator.machines[peer]
+                if neighbour.life is not None:
+                    emulator.soon(self._unreachable, neighbour, neighbour.incarnation, emulator.machines[id])
+
     def reached(self, metrics: Mapping[str, float | str]) -> None:
-        """Execute the logical forms that wait for one of these counters."""
+        """Execute the logical forms that wait for one of these counters, the first time it is logged.
+
+        Once, because a server that begins again logs the same counts again.
+        """
         if not self._triggers:
             return
         for after in [(name, value) for name, value in metrics.items() if (name, value) in self._triggers]:
+            self._triggers -= {after}
             for fault in self._plan.faults:
                 if getattr(fault, "after", None) == after:
                     self._strike(fault)

@@ -131,6 +131,7 @@ class Emulator:
         for machine, life in zip(first, lives, strict=True):
             if machine.life is life and self.result.stopped is None:
                 self._hand_over_start(machine, joining=False)
+        self.crashes.tell_absent()
 
     def _loop(self, until_s: float) -> None:
         env, still, last = self.env, 0, -1.0

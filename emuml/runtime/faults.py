@@ -24,6 +24,7 @@ class FaultExecutor:
         self._plan = coordinator.deployment.faults
         self.absent = frozenset(f.target for f in self._plan.faults if isinstance(f, Start))
         self.pending = 0
+        self._reached: set[After] = set()
         self._timers: list[asyncio.TimerHandle] = []
 
     def close(self) -> None:
@@ -59,7 +60,10 @@ class FaultExecutor:
         coordinator._background(act())
 
     async def reached(self, after: After) -> None:
-        """Execute what waits for a counter; return when it is done and visible to the neighbours."""
+        """Execute what waits for a counter, the first time; return when it is done and visible to the neighbours."""
+        if after in self._reached:
+            return
+        self._reached.add(after)
         await self._strike([fault for fault in self._plan.faults if getattr(fault, "after", None) == after])
         for fault in self._plan.faults:
             if getattr(fault, "restart_after", None) == after:
