@@ -274,6 +274,8 @@ class Member:
         for peer, connection in self.peers.items():
             host.sessions[peer, connection.session] = connection
         host.begin(elapsed_s, self.sessions, self._absent, joining)
+        for peer in sorted(self._absent):  # they start later; nobody is to wait for them
+            host.closed(peer, 0, "absent")
 
     @property
     def _absent(self) -> frozenset[NodeId]:
