@@ -21,7 +21,7 @@ TABLE = {
     ("joining", UP): "up",
     ("joining", DOWN): "down",
 }
-START = {"at the start of a run": "up", "absent at the start": "down", "in a later life": "joining"}
+START = {"at the start of a run": "up", "absent at the start": "joining", "in a later life": "joining"}
 
 
 def links(start):

@@ -1,0 +1,138 @@
+"""Replay of results and run directories: bit-equal, or an error that names the first difference."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from emuml import Crash, FaultPlan, replay, run
+from emuml.errors import Diverged, RunFailed, UserError
+from emuml.protocols import GradientCoding
+from emuml.protocols.gradient_coding import FractionalRepetition, IgnoreStragglers, Uncoded
+from tests.experiment.small import rows_of, small
+from tests.experiment.test_run import CRASHES
+
+PROTOCOLS = [
+    GradientCoding(Uncoded()), GradientCoding(IgnoreStragglers(), collect=3),
+    GradientCoding(FractionalRepetition(2, "covered"), collect=4),
+]  # fmt: skip
+PLANS = {
+    "no faults": FaultPlan(),
+    "workers": CRASHES,
+    "server by the clock": FaultPlan((Crash("server-0", at_s=1.3, restart_after_s=0.5),)),
+}
+
+
+@pytest.mark.parametrize("journal", [False, True])
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=["uncoded", "k-of-n", "approximate"])
+def test_a_result_is_replayed_to_the_last_bit(protocol, plan, journal):
+    result = run(small(protocol=protocol, faults=PLANS[plan]), journal=journal)
+    again = replay(result)
+
+    assert again.engine == ("replay" if journal else "des")
+    assert again.parameters_sha256 == result.parameters_sha256
+    assert rows_of(again) == rows_of(result)
+    assert (again.rounds, again.duration_s, again.stopped) == (result.rounds, result.duration_s, result.stopped)
+
+
+@pytest.fixture
+def recorded():
+    return run(small(faults=CRASHES), journal=True)
+
+
+def with_step(result, key, position, **changed):
+    """Change one step of one journal of a result."""
+    journal = result.run.journals[key]
+    journal.steps[position] = msgspec.structs.replace(journal.steps[position], **changed)
+
+
+def test_a_step_whose_effects_differ_is_named(recorded):
+    key = ("worker-2", 1)
+    step = recorded.run.journals[key].steps[5]
+    with_step(recorded, key, 5, effects=step.effects ^ 1)
+    with pytest.raises(Diverged) as caught:
+        replay(recorded)
+
+    assert (caught.value.node, caught.value.index) == ("worker-2", 5)
+    assert caught.value.recorded == f"{step.effects ^ 1:08x}"
+    assert caught.value.replayed == f"{step.effects:08x}"
+
+
+def test_a_message_whose_content_differs_is_named(recorded):
+    steps = recorded.run.journals["server-0", 1].steps
+    position = next(step.index for step in steps if step.kind == "message" and step.index > 9)
+    *origin, digest = steps[position].details
+    with_step(recorded, ("server-0", 1), position, details=[*origin, digest ^ 4])
+    with pytest.raises(Diverged) as caught:
+        replay(recorded)
+
+    assert (caught.value.node, caught.value.index) == ("server-0", position)
+    assert caught.value.field == f"message from {origin[0]}"
+
+
+def test_a_result_of_a_task_that_differs_is_told_apart_from_the_protocol(recorded):
+    steps = recorded.run.journals["worker-0", 1].steps
+    position = next(step.index for step in steps if step.kind == "computed")
+    tag, digest, seconds = steps[position].details
+    with_step(recorded, ("worker-0", 1), position, details=[tag, digest ^ 1, seconds])
+    with pytest.raises(Diverged, match="the kernel, BLAS or machine differs, not the protocol") as caught:
+        replay(recorded)
+
+    assert (caught.value.node, caught.value.index) == ("worker-0", position)
+
+
+def test_messages_in_another_order_are_named(recorded):
+    steps = recorded.run.journals["server-0", 1].steps
+    first = next(step.index for step in steps if step.kind == "message")
+    details = steps[first].details, steps[first + 1].details
+    with_step(recorded, ("server-0", 1), first, details=details[1])
+    with_step(recorded, ("server-0", 1), first + 1, details=details[0])
+    try:
+        again = replay(recorded)
+    except RunFailed as error:
+        assert "server-0" in str(error)  # noqa: PT017
+    else:
+        assert again.parameters_sha256 == recorded.parameters_sha256
+
+
+def test_a_journal_that_was_cut_says_where_it_ends(recorded):
+    journal = recorded.run.journals["worker-3", 1]
+    del journal.steps[4:]
+    with pytest.raises(RunFailed, match=r"the journals were cut.*server-0 at index \d+ needs message"):
+        replay(recorded)
+
+
+def test_another_result_than_the_one_recorded_is_named(recorded):
+    for result in (recorded, run(small(faults=CRASHES))):
+        result.parameters = result.parameters + 1e-16 * np.abs(result.parameters).max() * 8
+        with pytest.raises(Diverged, match="parameters_sha256"):
+            replay(result)
+
+
+def test_an_emulated_run_whose_trace_differs_is_named():
+    result = run(small())
+    result.trace.rows[7] = (*result.trace.rows[7][:-1], "something else")
+    with pytest.raises(Diverged, match="trace digest"):
+        replay(result)
+
+
+# Folders
+
+
+def test_a_folder_is_replayed(tmp_path):
+    result = run(small(faults=CRASHES), out=tmp_path / "one")
+
+    for path in (tmp_path / "one", f"{tmp_path}/latest"):
+        assert replay(path).parameters_sha256 == result.parameters_sha256
+
+
+def test_a_folder_with_other_parameters_is_refused(tmp_path):
+    result = run(small(), out=tmp_path / "one")
+    np.save(tmp_path / "one" / "parameters.npy", result.parameters + 1.0)
+    with pytest.raises(Diverged, match="parameters_sha256"):
+        replay(tmp_path / "one")
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"there is no config\.yaml"):
+        replay(tmp_path)

@@ -1,0 +1,254 @@
+"""Runs of experiments on the emulator: results, ends, determinism across processes and switches."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import emuml
+from emuml import Crash, FaultPlan, Rounds, Seconds, TargetLoss, run
+from emuml.cluster import Cluster, Constant, DelayTrace
+from emuml.cluster.faults import Hang
+from emuml.errors import Deadlock, UserError
+from emuml.experiment.result import Metrics, parameters_sha256
+from emuml.protocols import GradientCoding
+from emuml.protocols.gradient_coding import Uncoded
+from tests.experiment.small import rows_of, small
+
+CRASHES = FaultPlan((
+    Crash("worker-1", after=("round", 2), restart_after_s=0.7), Crash("worker-4", at_s=0.9),
+))  # fmt: skip
+
+
+def test_a_result_has_what_was_trained_and_how():
+    experiment = small()
+    result = run(experiment)
+    problem = experiment.workload.problem(3)
+
+    assert (result.experiment, result.engine, result.rounds) == (experiment, "des", 8)
+    assert result.stopped == "8 rounds done"
+    assert result.duration_s == result.metrics["time_s"][-1] > 0
+    assert result.metrics["round"].tolist() == list(range(9))
+    assert result.metrics["train_loss"][0] == problem.metrics(problem.initial)["train_loss"]
+    assert result.metrics["train_loss"][-1] == problem.metrics(result.parameters)["train_loss"]
+    assert result.metrics["train_loss"][-1] < 0.7 * result.metrics["train_loss"][0]
+    assert result.parameters_sha256 == parameters_sha256(result.run.published[-1].parameters)
+    assert (result.lost, result.run_dir) == ([], None)
+    assert result.events > 8 * 6
+
+
+def test_the_summary_is_plain_json():
+    result = run(small())
+    summary = json.loads(json.dumps(result.summary()))
+
+    assert summary["parameters_sha256"] == result.parameters_sha256
+    assert summary["rounds"] == 8
+    assert summary["final"] == result.metrics.final
+    assert summary["provenance"]["seed"] == 3
+    assert set(summary) >= {"duration_s", "wall_s", "events", "run_dir", "lost", "provenance"}
+
+
+def test_provenance_names_versions_and_data():
+    provenance = run(small()).provenance
+
+    assert provenance["engine"] == "des"
+    assert len(provenance["inputs_sha256"]) == 2
+    assert provenance["versions"]["emuml"] == emuml.__version__
+    assert provenance["versions"]["numpy"] == np.__version__
+
+
+def test_metrics_have_columns_and_gaps():
+    metrics = Metrics([{"round": 0, "loss": 1.0, "why": "text"}, {"round": 1, "arrivals": 3}])
+
+    assert list(metrics) == ["round", "loss", "arrivals"]
+    assert len(metrics) == 3
+    assert metrics["loss"].tolist()[0] == 1.0
+    assert np.isnan(metrics["loss"][1])
+    assert metrics.final["arrivals"] == 3.0
+    assert Metrics([]).final == {}
+    with pytest.raises(KeyError, match="there are round, loss, arrivals"):
+        metrics["lost"]
+
+
+def test_the_digest_of_parameters_does_not_depend_on_their_layout():
+    values = np.arange(6.0)
+
+    assert parameters_sha256(values) == parameters_sha256(values.astype(">f8"))
+    assert parameters_sha256(values) == parameters_sha256(np.repeat(values, 2)[::2])
+    assert parameters_sha256(values) != parameters_sha256(values.astype(np.float32))
+
+
+def test_progress_is_told_each_row_as_it_is_made():
+    told = []
+    result = run(small(), progress=told.append)
+
+    assert [{name: repr(row[name]) for name in row if name != "events"} for row in told] == rows_of(result)
+    assert [row["events"] for row in told] == sorted(row["events"] for row in told)
+    assert told[-1]["events"] > 0
+
+
+def test_processes_beside_see_the_cluster_and_change_nothing():
+    seen = []
+
+    def beside(env, cluster):
+        while True:
+            seen.append((env.now, cluster.workers))
+            yield env.timeout(0.25)
+
+    assert run(small(), beside=[beside]).trace.digest() == run(small()).trace.digest()
+    assert seen[:2] == [(0.0, 6), (0.25, 6)]
+
+
+# Ends
+
+
+def test_a_target_ends_the_run_at_the_first_version_that_reaches_it():
+    losses = run(small(rounds=20)).metrics["train_loss"]
+    target = float(losses[6])
+    result = run(small(rounds=20, stop=TargetLoss(target)))
+
+    assert result.rounds == 6
+    assert result.stopped == "target reached at version 6"
+    assert result.metrics["train_loss"].tolist() == losses[:7].tolist()
+
+
+def test_a_target_on_validation_rows():
+    losses = run(small(rounds=20)).metrics["validation_loss"]
+    version = int(np.argmax(losses <= losses[9]))
+
+    assert run(small(rounds=20, stop=TargetLoss(float(losses[9]), "validation_loss"))).rounds == version
+
+
+def test_seconds_end_the_run_at_the_first_round_at_or_after_them():
+    times = run(small(rounds=20)).metrics["time_s"]
+    limit_s = float(times[7] + times[8]) / 2
+    result = run(small(rounds=None, stop=Seconds(limit_s)))
+
+    assert result.rounds == 8
+    assert result.duration_s == times[8]
+    assert run(small(rounds=5, stop=Seconds(limit_s))).rounds == 5
+    assert run(small(rounds=None, stop=Rounds(3) | Seconds(limit_s))).rounds == 3
+
+
+def test_losses_of_workers_are_reported():
+    result = run(small(faults=CRASHES))
+
+    assert [line.split(" crashed")[0] for line in result.lost] == ["worker-1 (life 1)", "worker-4 (life 1)"]
+    assert result.rounds == 8
+    assert np.nanmax(result.metrics["down"]) >= 1
+    assert set(result.metrics["covered"][1:]) <= {1.0, 2.0, 3.0}
+
+
+def test_a_run_that_cannot_go_on_raises_its_report():
+    everybody = FaultPlan(tuple(Crash(f"worker-{w}", at_s=0.5) for w in range(6)))
+    with pytest.raises(Deadlock, match=r"waiting for answers of round \d+ from worker-0 \(down\)"):
+        run(small(faults=everybody, protocol=GradientCoding(Uncoded())))
+
+
+# Refused before anything runs
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "said"),
+    [
+        ({}, {"engine": "mpi"}, "engine: got 'mpi'"),
+        ({"faults": FaultPlan((Crash("worker-9", at_s=1),))}, {}, "'worker-9' is not in the roster"),
+        ({"faults": FaultPlan((Hang("worker-1", 1.0, at_s=1),))}, {}, "engine des cannot execute Hang"),
+        (
+            {"cluster": Cluster(workers=6, compute=DelayTrace(np.ones((9, 3))))},
+            {},
+            "worker-3 is not in the delay trace",
+        ),
+    ],
+    ids=["engine", "unknown node", "unknown fault", "short trace"],
+)
+def test_what_cannot_run_is_refused_before_a_round(change, options, said):
+    rows = []
+    with pytest.raises(UserError, match=said):
+        run(small(**change), progress=rows.append, **options)
+
+    assert rows == []
+
+
+# Determinism
+
+PROGRAM = """
+from emuml import run
+from tests.experiment.test_run import CRASHES
+from tests.experiment.small import small
+result = run(small(faults=CRASHES), journal=JOURNAL)
+print(result.trace.digest(), result.parameters_sha256, result.events)
+"""
+PROCESSES = {
+    "hash seed 0": {"PYTHONHASHSEED": "0"},
+    "hash seed 1": {"PYTHONHASHSEED": "1"},
+    "eager": {"EMUML_EAGER": "1", "PYTHONHASHSEED": "2"},
+    "checked": {"EMUML_CHECK": "1", "PYTHONHASHSEED": "3"},
+    "journal": {"JOURNAL": "True", "PYTHONHASHSEED": "4"},
+    "pure kernels": {"EMUML_PURE": "1", "PYTHONHASHSEED": "5"},
+}
+
+
+@pytest.fixture(scope="module")
+def outputs():
+    """What a process of each kind prints: all at once."""
+    running = {}
+    for name, changed in PROCESSES.items():
+        code = PROGRAM.replace("JOURNAL", changed.get("JOURNAL", "False"))
+        environment = {**os.environ, "PYTHONPATH": os.getcwd(), "EMUML_CHECK": "0", "EMUML_EAGER": "0", **changed}
+        command = [sys.executable, "-c", code]
+        running[name] = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    return {name: process.communicate()[0] for name, process in running.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROCESSES)
+def test_a_run_is_the_same_in_every_process(outputs, name):
+    result = run(small(faults=CRASHES))
+
+    assert outputs[name].split() == [result.trace.digest(), result.parameters_sha256, f"{result.events}"]
+
+
+@pytest.mark.parametrize("switch", [None, "EMUML_EAGER", "EMUML_CHECK"])
+@pytest.mark.parametrize("journal", [False, True])
+def test_a_run_is_the_same_with_or_without_journal_and_laziness(monkeypatch, switch, journal):
+    expected = run(small(faults=CRASHES))
+    if switch is not None:
+        monkeypatch.setenv(switch, "1")
+    result = run(small(faults=CRASHES), journal=journal)
+
+    assert result.trace.digest() == expected.trace.digest()
+    assert result.parameters_sha256 == expected.parameters_sha256
+    assert rows_of(result) == rows_of(expected)
+    assert bool(result.run.journals) == journal
+
+
+def test_another_seed_is_another_run():
+    assert run(small(seed=4)).trace.digest() != run(small()).trace.digest()
+
+
+def test_delays_belong_to_worker_and_round_whatever_else_is_drawn():
+    """The k-th delay of a worker stays when another worker is lost, or the code is another."""
+
+    def delays(result):
+        begun = {}
+        for record in result.trace.of("begin", "computed"):
+            key = (record.node, record.details["draw"])
+            if record.kind == "begin":
+                begun.setdefault(key, record.time_s)
+            else:
+                yield key, record.time_s - begun[key]
+
+    whole = dict(delays(run(small(protocol=GradientCoding(Uncoded())))))
+    faults = FaultPlan((Crash("worker-4", at_s=0.9),))
+    without = dict(delays(run(small(protocol=GradientCoding(Uncoded()), faults=faults))))
+
+    assert len(without) < len(whole) == 48
+    assert all(without[key] == pytest.approx(whole[key], abs=1e-12) for key in without)
+
+
+def test_metrics_cost_no_time_of_the_run():
+    assert run(small(cluster=Cluster(workers=6, compute=Constant(0.5)))).duration_s == 8 * 2 * 0.5

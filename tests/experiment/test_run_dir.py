@@ -1,0 +1,145 @@
+"""The folder of a run: what is in it, that it is never written twice, and that it is written while the run goes on."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+import yaml
+
+from emuml import Crash, FaultPlan, run
+from emuml.errors import Deadlock, UserError
+from emuml.experiment.config import load
+from emuml.experiment.run_dir import RunDir
+from emuml.protocols import GradientCoding
+from emuml.protocols.gradient_coding import Uncoded
+from emuml.trace import read_rows
+from tests.experiment.small import small
+
+EVERYBODY = FaultPlan(tuple(Crash(f"worker-{w}", after=("round", 3)) for w in range(6)))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "one"
+    return folder, run(small(), out=folder)
+
+
+def table(folder):
+    with (folder / "metrics.csv").open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_it_holds_everything_about_the_run(finished):
+    folder, result = finished
+
+    assert result.run_dir == folder
+    assert {path.name for path in folder.iterdir()} == {
+        "config.yaml", "inputs", "metrics.csv", "parameters.npy", "provenance.json", "summary.json", "trace",
+    }  # fmt: skip
+    assert np.load(folder / "parameters.npy").tobytes() == result.parameters.tobytes()
+    assert json.loads((folder / "provenance.json").read_text()) == result.provenance
+    assert json.loads((folder / "summary.json").read_text()) == json.loads(json.dumps(result.summary()))
+
+
+def test_rows_on_disk_equal_the_metrics_to_the_last_bit(finished):
+    folder, result = finished
+    rows = table(folder)
+
+    assert len(rows) == len(result.metrics.rows) == 9
+    for name in result.metrics:
+        on_disk = [float(row[name]) if row[name] else np.nan for row in rows]
+        assert np.array_equal(on_disk, result.metrics[name], equal_nan=True)
+    assert set(rows[0]) == set(result.metrics)
+
+
+def test_the_trace_on_disk_is_the_trace(finished):
+    folder, result = finished
+
+    assert [row[:3] for row in read_rows(folder / "trace")] == [row[:3] for row in result.trace.rows]
+    assert len(result.trace.rows) > 100
+
+
+def test_the_configuration_is_complete_and_gives_the_same_run(finished):
+    folder, result = finished
+    plain = yaml.safe_load((folder / "config.yaml").read_text())
+    again = load(folder / "config.yaml").experiment
+
+    assert (plain["format"], plain["engine"], plain["seed"]) == (1, "des", 3)
+    assert again == result.experiment
+    assert run(again).trace.digest() == result.trace.digest()
+
+
+def test_latest_points_to_the_newest(tmp_path):
+    for name in ("one", "two"):
+        run(small(rounds=1), out=tmp_path / name)
+        assert (tmp_path / "latest").is_symlink()
+        assert (tmp_path / "latest").resolve() == (tmp_path / name).resolve()
+
+    assert {path.name for path in tmp_path.iterdir()} == {"one", "two", "latest"}
+
+
+def test_something_else_named_latest_is_left_alone(tmp_path):
+    (tmp_path / "latest").mkdir()
+    run(small(rounds=1), out=tmp_path / "one")
+
+    assert not (tmp_path / "latest").is_symlink()
+
+
+def test_a_folder_with_a_run_is_refused_and_left_as_it_is(tmp_path):
+    folder = tmp_path / "one"
+    run(small(rounds=1), out=folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    with pytest.raises(UserError, match="already holds a run"):
+        run(small(rounds=2), out=folder)
+
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+def test_an_empty_folder_may_be_used_and_a_file_may_not(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("mine")
+
+    assert run(small(rounds=1), out=tmp_path / "empty").run_dir == tmp_path / "empty"
+    with pytest.raises(UserError, match="cannot write the run directory"):
+        run(small(rounds=1), out=tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_plans_that_cannot_be_executed_leave_no_folder(tmp_path):
+    with pytest.raises(UserError, match="is not in the roster"):
+        run(small(faults=FaultPlan((Crash("worker-9", at_s=1),))), out=tmp_path / "one")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_fails_keeps_what_it_did(tmp_path):
+    folder = tmp_path / "one"
+    with pytest.raises(Deadlock):
+        run(small(faults=EVERYBODY, protocol=GradientCoding(Uncoded())), out=folder)
+
+    assert [row["round"] for row in table(folder)] == ["0", "1", "2", "3"]
+    assert [row[2] for row in read_rows(folder / "trace")].count("crash") == 6
+    assert load(folder / "config.yaml").experiment.faults == EVERYBODY
+    assert not (folder / "parameters.npy").exists()
+    assert not (tmp_path / "latest").exists()
+
+
+def test_a_row_is_on_disk_as_soon_as_it_is_told(tmp_path):
+    counted = []
+    run(small(), out=tmp_path / "one", progress=lambda row: counted.append(len(table(tmp_path / "one"))))
+
+    assert counted == list(range(1, 10))
+
+
+def test_columns_that_come_later_widen_the_table(tmp_path):
+    folder = RunDir(tmp_path / "one", small(), "des")
+    rows = [{"a": 1, "b": 0.1}, {"b": float("nan"), "c": "x, y"}, {"a": None, "d": 1e-300}]
+    for row in rows:
+        folder.add_row(row)
+    folder.close()
+
+    with (tmp_path / "one" / "metrics.csv").open(newline="") as stream:
+        assert list(csv.reader(stream)) == [
+            ["a", "b", "c", "d"], ["1", "0.1", "", ""], ["", "nan", "x, y", ""], ["", "", "", "1e-300"],
+        ]  # fmt: skip
