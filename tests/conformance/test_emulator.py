@@ -86,8 +86,8 @@ GOLDEN = """
 1.5 server-0 worker-1 down
 1.5 worker-0 worker-1 down
 """
-"""Everything is due at 1 s. First the crash of worker-1, which handles nothing any more, while what had left it arrives;
-then all else in schedule order, that is the order of effects, users' processes after the nodes; then timers."""
+"""Everything is due at 1 s. First the crash of worker-1, which handles nothing any more; what had left it arrives. Then
+all else in schedule order, that is the order of effects, users' processes after the nodes; then timers."""
 
 
 def user(name, told):

@@ -275,5 +275,6 @@ class Soliloquist(Node):
 
 def messages_to_oneself_keep_order_and_die_with_their_life(run: RunNodes) -> None:
     """K5 (3.8): FIFO, in a later step, never lost but by a crash."""
-    faults = FaultPlan((Crash("soliloquist-0", after=("step", 1), restart_after_s=0.005),))
-    stopped(run({"soliloquist-0": ("soliloquist", Soliloquist)}, cluster=WORKERS, faults=faults))
+    for back in (Crash("soliloquist-0", after=("step", 1), restart_after=("step", 1)),
+                 Crash("soliloquist-0", after=("step", 1), restart_after_s=0.005)):  # fmt: skip
+        stopped(run({"soliloquist-0": ("soliloquist", Soliloquist)}, cluster=WORKERS, faults=FaultPlan((back,))))
