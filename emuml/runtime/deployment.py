@@ -208,6 +208,8 @@ def _collect(result: Run, folder: Path) -> None:
         if path.stat().st_size:
             journal = read_journal(path)
             result.journals[journal.header.node, journal.header.incarnation] = journal
+    if result.journals:  # killed nodes could not tell how many events they had handled
+        result.events = sum(len(journal.steps) for journal in result.journals.values())
     rows = [list(read_rows(path)) for path in sorted(folder.glob("nodes/*/trace")) if path.stat().st_size]
     result.trace = merge([result.trace.rows, *rows])
     with (folder / "trace").open("wb") as stream:

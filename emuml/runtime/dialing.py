@@ -146,8 +146,11 @@ async def dial(
         connection.peer_incarnation, connection.on_open = incarnation, opened
         try:
             await loop.create_connection(partial(_identity, connection), *address)
-            await connection.agreed
+            await asyncio.shield(connection.agreed)
             return connection
+        except asyncio.CancelledError:
+            connection.abort("nobody waits for it any more")
+            raise
         except OSError as error:
             connection.abort("not connected")
             reason = f"{type(error).__name__}: {error}"
