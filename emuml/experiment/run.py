@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -87,7 +88,7 @@ def run(
         else:
             record = _deploy(experiment, problem, observatory, folder, runtime, journal)
         if isinstance(record.error, NodeFailed) and folder is not None:
-            record.error.replay = f"emuml replay {folder.path}"
+            record.error.replay = f"emuml replay {shlex.quote(str(folder.path))}"
         result = assemble(experiment, record, observatory.rows, time.perf_counter() - began)
         result.provenance = provenance(experiment.seed, engine, problem)
         if folder is not None:

@@ -26,14 +26,14 @@ from emuml.runtime.watch import ObserverThread
 
 
 class RemoteError(EmumlError):
-    """An exception of a node process: its class, its text, and its traceback as text."""
+    """An exception of a node process: its class, its text, and its traceback there as text."""
 
     def __init__(self, error: str, text: str, traceback: str) -> None:
         super().__init__(error, text, traceback)
         self.error, self.text, self.traceback = error, text, traceback
 
     def __str__(self) -> str:
-        return f"{self.error}: {self.text}\n{self.traceback}"
+        return f"{self.error}: {self.text}"
 
 
 class Member:
@@ -227,7 +227,7 @@ class Coordinator:
             case system.StopRequest(reason, time_s):
                 self.request_stop(reason, time_s)
             case system.Failed():
-                self.fail(_failure(message, self.deployment))
+                self.fail(_failure(message, self.deployment.original_errors))
             case system.Status():
                 member.status = message
             case system.Finished(_, _, events, statistics):
@@ -333,8 +333,10 @@ def _listed(roles: frozenset[str] | None) -> list[str] | None:
     return None if roles is None else sorted(roles)
 
 
-def _failure(message: system.Failed, deployment: Deployment) -> RunFailed:
-    failed = NodeFailed(message.node, message.incarnation, message.time_s, message.event, deployment.replay)
-    original = deployment.original_errors.get((message.node, message.incarnation))
+def _failure(message: system.Failed, originals: dict[tuple[str, int], BaseException]) -> RunFailed:
+    failed = NodeFailed(message.node, message.incarnation, message.time_s, message.event)
+    original = originals.get((message.node, message.incarnation))
     failed.__cause__ = original or RemoteError(message.error, message.text, message.traceback)
+    if original is None:
+        failed.add_note(f"in the process of {message.node}:\n{message.traceback.rstrip()}")
     return failed

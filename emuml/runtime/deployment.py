@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import shlex
 import tempfile
 import threading
 import time
@@ -70,7 +69,6 @@ def deploy(job: Job, settings: RuntimeSettings, folder: Path | None = None) -> R
     """
     job.faults.checked_for(job.roster.ids, SUPPORTED, "tcp")
     result = Run("tcp", Trace())
-    replay = "" if folder is None else f"emuml replay {shlex.quote(str(folder))}"
     if folder is None:
         temporary = tempfile.TemporaryDirectory(prefix="emuml-")
         weakref.finalize(result, temporary.cleanup)
@@ -79,7 +77,7 @@ def deploy(job: Job, settings: RuntimeSettings, folder: Path | None = None) -> R
     job.inputs.write(folder / "inputs")
     began = time.perf_counter()
     try:
-        _run_in_thread(lambda: Coordinator(_deployment(job, settings, folder, result, replay), result))
+        _run_in_thread(lambda: Coordinator(_deployment(job, settings, folder, result), result))
     finally:
         result.wall_s = time.perf_counter() - began
         _collect(result, folder)
@@ -127,7 +125,7 @@ def _run_in_thread(coordinate: Callable[[], Coordinator]) -> None:
         raise failure[0]
 
 
-def _deployment(job: Job, settings: RuntimeSettings, folder: Path, result: Run, replay: str) -> Deployment:
+def _deployment(job: Job, settings: RuntimeSettings, folder: Path, result: Run) -> Deployment:
     secret, run = secrets.token_hex(20), secrets.token_hex(4)
     security = Security(run, secret, "coordinator", 1, Decoder([]), settings)
     compute = to_spec(job.cluster.compute, job.inputs)
@@ -163,7 +161,6 @@ def _deployment(job: Job, settings: RuntimeSettings, folder: Path, result: Run, 
         log_sinks=job.log_sinks,
         vital=job.vital,
         until_s=job.until_s,
-        replay=replay,
     )
     if settings.processes == "shared":
         deployment.start = lambda id, incarnation, address: SharedHandle(

@@ -326,10 +326,11 @@ class Member:
         cause = error.__cause__ or error
         if self._on_error is not None:
             self._on_error(cause)
-        event = error.event if isinstance(error, NodeFailed) else ""
+        event, now = (
+            (error.event, error.now) if isinstance(error, NodeFailed) else ("", self.host.now if self.host else 0.0)
+        )
         text = "".join(traceback.format_exception(cause))
         name = type(cause).__name__
-        now = self.host.now if self.host is not None else 0.0
         self.to_coordinator(system.Failed(self.spec.node, self.spec.incarnation, now, event, name, str(cause), text))
         self.flush()
 

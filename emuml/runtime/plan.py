@@ -40,8 +40,6 @@ class Deployment:
     ----------
     vital : frozenset of str
         Roles that the run cannot do without: an unplanned end of such a node ends the run.
-    replay : str
-        Command that replays the run, for errors of nodes; empty if nothing of the run is kept.
     original_errors : dict
         Exceptions of nodes that live in this process, by (node, incarnation).
     """
@@ -55,5 +53,4 @@ class Deployment:
     log_sinks: Sequence[LogSink] = ()
     vital: frozenset[str] = frozenset()
     until_s: float | None = None
-    replay: str = ""
     original_errors: dict[tuple[str, int], BaseException] = field(default_factory=dict)

@@ -58,18 +58,29 @@ class ProcessHandle:
 
 
 def start_process(spec: NodeSpec) -> ProcessHandle:
-    """Start one node process on this host; call it on the loop's own thread, which must outlive the process."""
+    """Start one node process on this host; call it on the loop's own thread, which must outlive the process.
+
+    Raises
+    ------
+    OSError
+        If this host gives no process.
+    """
     spec.own_folder.mkdir(parents=True, exist_ok=True)
     log = (spec.own_folder / "log").open("wb")
     environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), "EMUML_RUN": spec.run}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "emuml.launch.node", "-"],
-        stdin=subprocess.PIPE,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        env=environment,
-        start_new_session=True,
-    )
+    command = [sys.executable, "-m", "emuml.launch.node", "-"]
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
+    except OSError:
+        log.close()
+        raise
     assert process.stdin is not None
     with suppress(BrokenPipeError):  # it is gone already; its exit says so
         process.stdin.write(encode_spec(spec))

@@ -1,4 +1,4 @@
-"""The block store on disk: what was acknowledged is there again, what was cut or changed never comes back as a value."""
+"""The block store on disk: what was acknowledged is there again; what was cut or changed never becomes a value."""
 
 from __future__ import annotations
 
@@ -142,8 +142,7 @@ def test_no_changed_bit_becomes_a_value(tmp_path: Path) -> None:
             intact = sum(end <= position for end in ends[1:])
             try:
                 found = opened(tmp_path)
-            except FormatError as error:
-                assert str(tmp_path) in str(error)
+            except FormatError:
                 assert path.stat().st_size == len(data), "a damaged file was changed"
                 outcomes.add("reported")
                 continue
@@ -157,7 +156,7 @@ def test_a_damaged_commit_before_others_is_reported(tmp_path: Path) -> None:
     middle = bytearray(data)
     middle[ends[1] + 20] ^= 1
     (tmp_path / "blocks").write_bytes(middle)
-    with pytest.raises(FormatError, match=f"byte {ends[1]} is damaged"):
+    with pytest.raises(FormatError, match=f"blocks: the record at byte {ends[1]} is damaged"):
         LogStore(tmp_path, 1)
 
 
@@ -184,7 +183,7 @@ def test_a_former_life_is_fenced_before_it_changes_anything(tmp_path: Path) -> N
     store.commit({"a": 1})
     store.close()
     before = (tmp_path / "blocks").read_bytes()
-    with pytest.raises(RunFailed, match="fenced.*life 3"):
+    with pytest.raises(RunFailed, match=r"fenced.*life 3"):
         LogStore(tmp_path, 2)
     assert (tmp_path / "blocks").read_bytes() == before
     assert list(opened(tmp_path, 3)) == ["a"]
