@@ -6,13 +6,14 @@ wrapping and contract checks exist once. It knows no time but the one it is give
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
 
 from emuml import effects as fx
 from emuml.context import Context, retire
 from emuml.directory import Directory
 from emuml.errors import NodeFailed
+from emuml.journal import RAISED, JournalWriter, effects_digest
 from emuml.node import Node, NodeId
 
 if TYPE_CHECKING:
@@ -125,6 +126,20 @@ class Life:
         finally:
             retire(ctx)
         return self.effects
+
+    def step(
+        self, event: fx.Event, now: float, journal: JournalWriter | None, kind: str, details: Callable[[], list[Any]]
+    ) -> list[fx.Effect]:
+        """Handle one event and write the step into the journal, if one is kept; also a step that raises."""
+        if journal is None:
+            return self.handle(event, now)
+        try:
+            effects = self.handle(event, now)
+        except NodeFailed:
+            journal.add(now, kind, details(), RAISED)
+            raise
+        journal.add(now, kind, details(), effects_digest(effects))
+        return effects
 
     def _dispatch(self, ctx: Context, event: fx.Event) -> None:
         node = self.node

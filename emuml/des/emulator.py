@@ -21,8 +21,8 @@ from emuml.des.machine import Machine
 from emuml.des.mail import Mail
 from emuml.des.slots import Slots
 from emuml.directory import Directory
-from emuml.errors import Deadlock, Livelock, NodeFailed, RunFailed
-from emuml.journal import RAISED, Header, Journal, JournalWriter, blocks_digest, effects_digest
+from emuml.errors import Deadlock, Livelock, RunFailed
+from emuml.journal import Header, Journal, JournalWriter, blocks_digest
 from emuml.life import Life
 from emuml.links import Links
 from emuml.node import NodeId, Nodes
@@ -192,16 +192,8 @@ class Emulator:
         assert life is not None
         now = self.env._now
         self.result.events += 1
-        try:
-            effects = life.handle(event, now)
-        except NodeFailed:
-            if machine.journal is not None:
-                machine.journal.add(now, kind, details(), RAISED)
-            raise
-        if machine.journal is not None:
-            machine.journal.add(now, kind, details(), effects_digest(effects))
         execute = self._execute
-        for effect in effects:
+        for effect in life.step(event, now, machine.journal, kind, details):
             execute[type(effect)](machine, effect)
             if self.result.stopped is not None or machine.life is not life:
                 return

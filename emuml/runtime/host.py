@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,15 +20,15 @@ from emuml import effects as fx
 from emuml.checks import Checker
 from emuml.directory import Directory
 from emuml.errors import NodeFailed, RunFailed
-from emuml.journal import RAISED, JournalWriter, blocks_digest, effects_digest, value_digest
+from emuml.journal import JournalWriter, blocks_digest, value_digest
 from emuml.life import Life
 from emuml.links import Links
 from emuml.message import Message, digest
 from emuml.node import Node, NodeId, PeerState
 from emuml.runtime import system
 from emuml.runtime.compute import ComputeSlots
+from emuml.runtime.disk import Disk
 from emuml.runtime.store import LogStore
-from emuml.runtime.threads import submit
 from emuml.switches import checking
 from emuml.trace import Trace
 
@@ -40,7 +39,10 @@ if TYPE_CHECKING:
 TURN_S = 0.02
 """After this time of handling events the node looks at its sockets again, and shows that it lives."""
 
-Entry = Callable[[], tuple[fx.Event, str, Callable[[], list[Any]]] | None]
+Handed = tuple[fx.Event, str, Callable[[], list[Any]]]
+"""An event, the kind of its journal record, and what makes the record's details."""
+
+Entry = Callable[[], Handed | None]
 """Made when something happened; gives the event when it is handed over, or ``None`` if it became stale."""
 
 
@@ -72,16 +74,15 @@ class Host:
         self.links = Links(False, id, incarnation)
         self.known: dict[NodeId, int] = {}
         self.sessions: dict[tuple[NodeId, int], Connection] = {}
-        self.store, self.trace, self.journal = store, trace, journal
+        self.trace, self.journal = trace, journal
         self.inbox: deque[Entry] = deque()
         self.timers: dict[str, asyncio.TimerHandle] = {}
-        self.pending_disk = 0
         self.rest: deque[fx.Effect] | None = None
         self.began_s: float | None = None
         self.last_s = 0.0
         self.ended = False
         self._scheduled = False
-        self._disk = ThreadPoolExecutor(1, "storage")
+        self.disk = Disk(self, store)
         self.slots = ComputeSlots(
             member.spec.cores,
             member.law,
@@ -99,8 +100,8 @@ class Host:
             fx.CancelTimer: self._cancel_timer,
             fx.Compute: self.slots.compute,
             fx.Cancel: lambda e: self.slots.cancel(e.tag, e.generation),
-            fx.Save: self._save,
-            fx.Load: self._load,
+            fx.Save: self.disk.save,
+            fx.Load: self.disk.load,
             fx.Log: self._log,
             fx.Publish: self._publish,
             fx.Stop: self._stop,
@@ -123,7 +124,7 @@ class Host:
         self.began_s = self.loop.time() - elapsed_s
         self.links = Links(joining, self.id, self.incarnation, sessions, absent)
         self.note("start", self.incarnation)
-        saved = self.store.read()
+        saved = self.disk.store.read()
         known = [[str(peer), session] for peer, session in sorted(sessions.items())]
         gone = [str(peer) for peer in sorted(absent)]
         details = lambda: [blocks_digest(saved), known, joining, gone]  # noqa: E731
@@ -176,15 +177,7 @@ class Host:
     def _step(self, event: fx.Event, kind: str, details: Callable[[], list[Any]]) -> None:
         if not self.life.is_current(event):
             return
-        now = self.now
-        try:
-            effects = self.life.handle(event, now)
-        except NodeFailed:
-            if self.journal is not None:
-                self.journal.add(now, kind, details(), RAISED)
-            raise
-        if self.journal is not None:
-            self.journal.add(now, kind, details(), effects_digest(effects))
+        effects = self.life.step(event, self.now, self.journal, kind, details)
         self.rest = deque(effects)
         self.resume()
 
@@ -229,7 +222,7 @@ class Host:
         else:
             self.note("discarded", str(to), kind, size_bytes)
 
-    def _own(self, message: Message, size_bytes: int, seq: int) -> tuple[fx.Event, str, Callable[[], list[Any]]]:
+    def _own(self, message: Message, size_bytes: int, seq: int) -> Handed:
         self.note("receive", self.name, type(message).__name__, size_bytes)
         details = [self.name, self.incarnation, self.incarnation, seq]
         return fx.Received(self.id, message), "message", lambda: [*details, digest(message)]
@@ -238,7 +231,7 @@ class Host:
         """Queue a message of a peer; it is handed over only in its own session."""
         session, life = connection.session, connection.peer_incarnation
 
-        def entry() -> tuple[fx.Event, str, Callable[[], list[Any]]] | None:
+        def entry() -> Handed | None:
             link = self.links.of(peer)
             if not link.carries or link.session != session:
                 return None
@@ -296,7 +289,7 @@ class Host:
     def _expired(self, effect: fx.SetTimer, due_s: float) -> None:
         self.timers.pop(effect.name, None)
 
-        def entry() -> tuple[fx.Event, str, Callable[[], list[Any]]] | None:
+        def entry() -> Handed | None:
             event = fx.TimerFired(effect.name, effect.generation)
             if not self.life.is_current(event):
                 return None
@@ -313,7 +306,7 @@ class Host:
             handle.cancel()
 
     def _computed(self, effect: fx.Compute, result: Any, real_s: float) -> None:
-        def entry() -> tuple[fx.Event, str, Callable[[], list[Any]]] | None:
+        def entry() -> Handed | None:
             event = fx.Computed(effect.tag, result, effect.generation)
             if not self.life.is_current(event):
                 return None
@@ -326,41 +319,6 @@ class Host:
         failed = NodeFailed(self.name, self.incarnation, self.now, f"task {effect.tag!r} ({effect.task.name})")
         failed.__cause__ = error
         self.fail(failed)
-
-    def _save(self, effect: fx.Save) -> None:
-        self.note("save", effect.tag, 0)
-        if self.journal is not None:
-            self.journal.settle()  # else a kill could leave a block whose step no journal has
-        self._disk_work(lambda: self.store.commit(effect.blocks), partial(self._saved, effect))
-
-    def _saved(self, effect: fx.Save, _: Any) -> tuple[fx.Event, str, Callable[[], list[Any]]]:
-        self.note("saved", effect.tag)
-        return fx.SaveDone(effect.tag), "saved", lambda: [effect.tag]
-
-    def _load(self, effect: fx.Load) -> None:
-        self.note("load", effect.tag)
-        self._disk_work(lambda: self.store.read(effect.ids), partial(self._loaded, effect))
-
-    def _loaded(self, effect: fx.Load, blocks: Any) -> tuple[fx.Event, str, Callable[[], list[Any]]]:
-        self.note("loaded", effect.tag)
-        return fx.LoadDone(effect.tag, blocks), "loaded", lambda: [effect.tag, blocks_digest(blocks)]
-
-    def _disk_work(self, work: Callable[[], Any], entry: Callable[[Any], Any]) -> None:
-        self.pending_disk += 1
-
-        def ended(future: Future[Any]) -> None:
-            self.pending_disk -= 1
-            if future.cancelled() or self.ended:
-                return
-            error = future.exception()
-            if error is not None:
-                failed = RunFailed(f"{self.name}: storage: {error}")
-                failed.__cause__ = error
-                self.fail(failed)
-            else:
-                self.put(partial(entry, future.result()))
-
-        submit(self.loop, self._disk, work, ended)
 
     def _log(self, effect: fx.Log) -> None:
         self.note("log", effect.metrics)
@@ -385,7 +343,7 @@ class Host:
     def pending(self) -> int:
         """How much may still happen here without news from outside."""
         busy = self.rest is not None
-        return len(self.inbox) + len(self.timers) + self.slots.pending + self.pending_disk + busy
+        return len(self.inbox) + len(self.timers) + self.slots.pending + self.disk.pending + busy
 
     def describe(self) -> str:
         """Return a line for deadlock reports."""
@@ -398,9 +356,4 @@ class Host:
         for handle in self.timers.values():
             handle.cancel()
         self.slots.close()
-        self._disk.shutdown(wait=False, cancel_futures=self.member.killed)
-
-    async def close_storage(self) -> None:
-        """Close the store once the operation in progress is over: until then its lock keeps a next life out."""
-        await self.loop.run_in_executor(None, self._disk.shutdown)
-        self.store.close()
+        self.disk.close(lose_pending=self.member.killed)
