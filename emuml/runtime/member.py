@@ -386,7 +386,7 @@ class Member:
         if self.listener is not None:
             await self.listener.close()
         if host is not None:
-            await host.close_storage()
+            await host.disk.finish()
         for stream in self._files:
             stream.close()
 
