@@ -102,7 +102,9 @@ class ComputeProgram(Node):
 def tasks_end_once_in_order_and_never_after_a_cancel(run: RunNodes) -> None:
     """K12 (8.2, 8.4, 8.5): random programs with 1, 2 and 4 slots; tasks begin in call order."""
     for cores in (1, 2, 4):
-        programs = {f"worker-{i}": ("worker", partial(ComputeProgram, 40)) for i in range(4)}
+        programs = {f"worker-{i}": ("worker", partial(ComputeProgram, 40)) for i in range(3)}
+        # No law acts on other roles: results come together, and are cancelled while they wait to be handed over.
+        programs |= {f"helper-{i}": ("helper", partial(ComputeProgram, 300)) for i in range(3)}
         cluster = replace(WORKERS, compute=Constant(0.001), cores=cores)
         nodes: Nodes = {"foreman-0": ("foreman", partial(Foreman, len(programs))), **programs}
         found = stopped(run(nodes, cluster=cluster, seed=cores))

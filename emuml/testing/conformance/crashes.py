@@ -66,17 +66,19 @@ class Saver(Node):
 
 
 class Client(Node):
-    """Gives one order a step, judges what new lives found, and stops when all of them have reported.
+    """Gives orders at each step, judges what new lives found, and stops when all of them have reported.
 
     Parameters
     ----------
     steps : int
     crashes : int
+    burst : int
+        Orders per step; several of them wait for the disk.
     """
 
-    def __init__(self, steps: int, crashes: int) -> None:
-        self.steps, self.crashes = steps, crashes
-        self.step = 0
+    def __init__(self, steps: int, crashes: int, burst: int) -> None:
+        self.steps, self.crashes, self.burst = steps, crashes, burst
+        self.step = self.ordered = 0
         self.durable: set[int] = set()
         self.life = 1
 
@@ -88,7 +90,9 @@ class Client(Node):
         """Log the step, at which the fault plan may act, then order."""
         self.step += 1
         ctx.log(step=self.step)
-        ctx.send(NodeId("saver", 0), Order(self.step))
+        for _ in range(self.burst):
+            self.ordered += 1
+            ctx.send(NodeId("saver", 0), Order(self.ordered))
         if self.step < self.steps:
             ctx.set_timer("step", STEP_S)
         self._stop_when_done(ctx)
@@ -100,7 +104,7 @@ class Client(Node):
             return
         found = set(message.numbers)
         expect(self.durable <= found, f"acknowledged {sorted(self.durable)}, found {message.numbers}")
-        expect(found <= set(range(1, self.step + 1)), f"ordered {self.step}, found {message.numbers}")
+        expect(found <= set(range(1, self.ordered + 1)), f"ordered {self.ordered}, found {message.numbers}")
         equal(message.last, max(found, default=0), "the last number that was kept")
         expect(message.life > self.life, f"life {message.life} of the saver after life {self.life}")
         self.life = message.life
@@ -113,15 +117,15 @@ class Client(Node):
             ctx.stop("done")
 
 
-def _nodes(steps: int, crashes: int) -> dict[str, tuple[str, partial[Client] | type[Saver]]]:
-    return {"client-0": ("client", partial(Client, steps, crashes)), "saver-0": ("saver", Saver)}
+def _nodes(steps: int, crashes: int, burst: int) -> dict[str, tuple[str, partial[Client] | type[Saver]]]:
+    return {"client-0": ("client", partial(Client, steps, crashes, burst)), "saver-0": ("saver", Saver)}
 
 
 def acknowledged_saves_survive_a_crash_at_any_step(run: RunNodes) -> None:
     """K15 (9.3, 10.1-10.3): killed at every second step of a run, in the midst of its saves, and back at the next."""
     at = range(2, 18, 2)
     faults = FaultPlan(tuple(Crash("saver-0", after=("step", n), restart_after=("step", n + 1)) for n in at))
-    stopped(run(_nodes(20, len(at)), cluster=slow_disk(0.7 * STEP_S), faults=faults))
+    stopped(run(_nodes(20, len(at), 3), cluster=slow_disk(0.7 * STEP_S), faults=faults))
 
 
 def emulated_crashes_at_every_step_leave_an_allowed_state(run: RunNodes) -> None:
@@ -129,7 +133,7 @@ def emulated_crashes_at_every_step_leave_an_allowed_state(run: RunNodes) -> None
     for latency_s in (0.0, 0.4 * STEP_S, 2.5 * STEP_S):
         for step in range(1, 11):
             faults = FaultPlan((Crash("saver-0", after=("step", step), restart_after_s=0.5 * STEP_S),))
-            stopped(run(_nodes(12, 1), cluster=slow_disk(latency_s), faults=faults))
+            stopped(run(_nodes(12, 1, 1), cluster=slow_disk(latency_s), faults=faults))
 
 
 def every_subset_of_pending_saves_is_met(run: Explored) -> None:
@@ -143,7 +147,7 @@ def every_subset_of_pending_saves_is_met(run: Explored) -> None:
 
         # The first order is durable before the crash; the next three wait for the disk; the fifth has not left.
         cluster = slow_disk(2.2 * STEP_S)
-        found = stopped(run(_nodes(6, 1), cluster=cluster, faults=faults, choose=choose))
+        found = stopped(run(_nodes(6, 1, 1), cluster=cluster, faults=faults, choose=choose))
         met.add(next(item.metrics["found"] for item in found.logs if "found" in item.metrics))
     pending = [",".join(map(str, (1, *subset))) for subset in _subsets((2, 3, 4))]
     equal(sorted(met, key=str), sorted(pending), "recovered sets of numbers")

@@ -48,7 +48,7 @@ class Enough(Message):
 
 
 def array(random: np.random.Generator) -> Array:
-    """Return an array of random dtype, shape and bytes; plain, sliced, reversed, transposed, or big-endian."""
+    """Return an array of random dtype, shape and bytes; sliced, reversed, transposed, big-endian, or of a table."""
     dtype = np.dtype(DTYPES[int(random.integers(len(DTYPES)))])
     shape = SHAPES[int(random.integers(len(SHAPES)))]
     wide = tuple(2 * size for size in shape)
@@ -57,7 +57,7 @@ def array(random: np.random.Generator) -> Array:
         values = random.integers(0, 2, wide, np.uint8).astype("?")
     else:
         values = np.frombuffer(random.bytes(count * dtype.itemsize), dtype).reshape(wide).copy()
-    form = int(random.integers(6))
+    form = int(random.integers(7))
     step = 2 if form == 1 else None
     values = values[(..., *[slice(None, None if step else size, step) for size in shape])]
     if form != 1:
@@ -68,6 +68,8 @@ def array(random: np.random.Generator) -> Array:
         values = values.T
     elif form == 4 and dtype.kind != "V":
         values = values.astype(dtype.newbyteorder(">"))
+    elif form == 5 and shape:
+        values = np.concatenate([values, values])[: len(values)]
     return values
 
 
@@ -121,8 +123,10 @@ class Shipper(Node):
             refused = not sent.flags.writeable
             plain = sent.flags.c_contiguous and sent.dtype.byteorder != ">"
             expect(refused or not (owner and plain), f"an array of {message.number} can still be written by its owner")
-            if not refused and sent.dtype.kind not in "V":
-                sent[...] = 1  # a view, or what had to be copied: its own memory is the sender's again
+            # What had to be copied, and tables that a view was sent of, are the sender's again.
+            for mine in (sent, sent.base):
+                if isinstance(mine, np.ndarray) and mine.flags.writeable and mine.dtype.kind != "V":
+                    mine[...] = 1
         message.arrays.clear()
         message.table["late"] = [1]
 
