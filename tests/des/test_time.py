@@ -368,3 +368,20 @@ def test_a_timer_rearmed_ten_thousand_times_leaves_a_short_queue():
 
     assert len(sizes) == 10_000
     assert max(sizes) <= 2 * 2 + 64
+
+
+def test_many_living_entries_allow_as_many_dead_ones_and_64_more():
+    dead = []
+
+    def timer(ctx, name):
+        number = int(name.split()[1])
+        ctx.set_timer(f"t{number % 200}", 1e6)
+        dead.append(sum(entry[3].callbacks == () for entry in engine.env._queue))
+        if number < 2000:
+            ctx.set_timer(f"step {number + 1}", 0.001)
+
+    engine, _ = emulator({"worker-0": on(start=lambda ctx, saved: ctx.set_timer("step 0", 0.0), timer=timer)})
+    engine.run(until_s=100)
+
+    assert len(dead) == 2001
+    assert 200 < max(dead) <= 200 + 1 + 64
