@@ -25,6 +25,7 @@ names = st.sampled_from("abc")
 programs = st.lists(st.tuples(st.integers(0, 20), st.booleans(), names, st.integers(0, 8)), max_size=12)
 
 
+@pytest.mark.slow
 @given(programs)
 def test_timers_fire_once_at_their_deadline_unless_cancelled_or_rearmed(program):
     """Each action happens at a time of its own, told by messages, which precede timers of the same instant."""
@@ -370,6 +371,7 @@ def test_a_timer_rearmed_ten_thousand_times_leaves_a_short_queue():
     assert max(sizes) <= 2 * 2 + 64
 
 
+@pytest.mark.slow
 def test_many_living_entries_allow_as_many_dead_ones_and_64_more():
     dead = []
 

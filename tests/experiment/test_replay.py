@@ -119,6 +119,7 @@ def test_an_emulated_run_whose_trace_differs_is_named():
 # Folders
 
 
+@pytest.mark.slow
 def test_a_folder_is_replayed(tmp_path):
     result = run(small(faults=CRASHES), out=tmp_path / "one")
 
