@@ -87,9 +87,15 @@ class Listener:
                 refusals.append(str(error))
 
         try:
-            server = await asyncio.get_running_loop().create_server(connect, "127.0.0.1", 0, backlog=128)
+            loop = asyncio.get_running_loop()
+            server = await loop.create_server(connect, "127.0.0.1", 0, backlog=128, start_serving=False)
         except OSError as error:
             raise RunFailed(f"the {what} cannot listen on 127.0.0.1: {error}") from error
+        try:
+            await server.start_serving()
+        except asyncio.CancelledError:  # create_server would lose the socket here
+            server.close()
+            raise
         return cls(server, strangers, refusals)
 
     async def close(self) -> None:
