@@ -116,7 +116,7 @@ def checked_id(block: Any) -> Any:
     ContractError
         If it is no string, integer, or tuple of these.
     """
-    if type(block) in (str, int) or (type(block) is tuple and all([checked_id(part) == part for part in block])):
+    if type(block) in (str, int) or (type(block) is tuple and all(checked_id(part) == part for part in block)):
         return block
     raise ContractError(f"block id {block!r}; allowed: a string, an integer, or a tuple of these")
 

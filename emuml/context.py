@@ -93,12 +93,12 @@ class Context:
         """Send to all of ``peers(role)``, in that order."""
         life = self._live("broadcast")
         peers = life.peers(role)
-        frozen, size = self._outgoing(life, peers[:1], message)
+        frozen, size = self._outgoing(life, peers, message)
         if peers:
             life.effects.append(fx.Broadcast(peers, frozen, size))
 
     def _outgoing(self, life: Life, peers: tuple[NodeId, ...], message: Message) -> tuple[Message, int]:
-        for peer in peers:
+        for peer in peers[:1]:  # several peers are of one role: linked all, or none
             reason = life.why_not(peer)
             if reason:
                 raise UnknownPeer(str(self.id), str(peer), reason)
@@ -109,6 +109,8 @@ class Context:
         frozen = freeze(message)
         if life.checker is not None:
             life.checker.sent(frozen)
+        kind = type(frozen).__name__
+        life.sent[kind] = life.sent.get(kind, 0) + len(peers)
         size = size_bytes(frozen)
         if size > MESSAGE_BYTES_MAX:
             raise MessageError(f"{type(message).__name__} has {size} bytes; at most {MESSAGE_BYTES_MAX} are allowed")
@@ -182,12 +184,11 @@ class Context:
     def log(self, **metrics: float | str) -> None:
         """Record numbers and short texts, in order with the other effects; never an input of anything."""
         life = self._live("log")
-        for name, value in metrics.items():
-            if isinstance(value, np.generic):
-                metrics[name] = value.item()
-            elif not isinstance(value, _LOG_TYPES):
-                raise ContractError(f"{self.id}: log({name}={value!r}); allowed: numbers and short texts")
-        life.effects.append(fx.Log(metrics))
+        plain: dict[str, Any] = {k: v.item() if isinstance(v, np.generic) else v for k, v in metrics.items()}
+        for name, value in plain.items():
+            if not isinstance(value, _LOG_TYPES) or (isinstance(value, int) and not -(2**63) <= value < 2**64):
+                raise ContractError(f"{self.id}: log({name}={value!r}); allowed: 64-bit numbers and short texts")
+        life.effects.append(fx.Log(plain))
 
     def publish(self, version: int, parameters: Any) -> None:
         """Hand a version of the parameters to the observers that evaluate loss and metrics off the nodes."""

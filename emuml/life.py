@@ -47,8 +47,9 @@ class Life:
         "last_now",
         "node",
         "opened_streams",
+        "received",
+        "sent",
         "started",
-        "stopped",
         "tasks",
         "timers",
     )
@@ -64,7 +65,8 @@ class Life:
         self.events = 0
         self.last_event = ""
         self.last_now = 0.0
-        self.stopped = False
+        self.received: dict[str, int] = {}
+        self.sent: dict[str, int] = {}
         self.opened_streams: set[str] | None = None if checker is None else set()
         self._generation = 0
         self._peers: dict[str, tuple[NodeId, ...]] = {}
@@ -145,7 +147,9 @@ class Life:
         node = self.node
         match event:
             case fx.Received(sender, message):
-                self.last_event = f"on_message({sender}, {type(message).__name__})"
+                kind = type(message).__name__
+                self.received[kind] = self.received.get(kind, 0) + 1
+                self.last_event = f"on_message({sender}, {kind})"
                 node.on_message(ctx, sender, message)
             case fx.Computed(tag, result):
                 self.last_event = f"on_computed({tag!r})"
@@ -168,10 +172,14 @@ class Life:
                 self.last_event = "on_start"
                 node.on_start(ctx, saved)
 
+    def _messages(self) -> tuple[tuple[str, dict[str, int]], ...]:
+        return ("received", self.received), ("sent", self.sent)
+
     def describe(self) -> str:
         """Return one line on what this life was doing, for deadlock reports."""
         waiting = self.node.waiting_for() if self.events else ""
         parts = [f"last {self.last_event or 'nothing'} at t={self.last_now:.6g} s", f"{self.events} events"]
+        parts += [f"{name} {_counted(by_type)}" for name, by_type in self._messages() if by_type]
         if self.timers:
             parts.append(f"timers {sorted(self.timers)}")
         if self.tasks:
@@ -179,3 +187,7 @@ class Life:
         if waiting:
             parts.append(f"waiting for {waiting}")
         return f"{self.id} (life {self.incarnation}): " + ", ".join(parts)
+
+
+def _counted(by_type: dict[str, int]) -> str:
+    return " and ".join(f"{count} {kind}" for kind, count in sorted(by_type.items()))

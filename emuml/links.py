@@ -91,7 +91,7 @@ class Links:
         return (self.of(peer).state, state) in _MOVES
 
     def change(self, peer: NodeId, state: PeerState, session: int) -> list[Any]:
-        """Record that an ``on_peer`` event is handed over; return what waited and may leave now.
+        """Record that an ``on_peer`` event is handed over; return what waited: to be sent again, or discarded, now.
 
         Raises
         ------
@@ -107,7 +107,7 @@ class Links:
         waiting, link.waiting = (link.waiting, []) if opens or move is DOWN else ([], link.waiting)
         if opens:
             link.session, link.sent = session, 0
-        return waiting if opens else []
+        return waiting
 
     def states(self) -> dict[str, str]:
         """Return the states that are not plainly up, by peer, for reports."""

@@ -9,11 +9,14 @@ The effects a handler may record are methods of :class:`emuml.context.Context`. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+import sys
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
+
+from emuml.errors import ContractError
 
 if TYPE_CHECKING:
     from emuml.blocks import Saved
@@ -110,21 +113,41 @@ Nodes = Mapping[NodeId, tuple[str, Factory]]
 """What a protocol hands to an engine: id -> (role, factory)."""
 
 
-def message_types(node: Node | type[Node]) -> tuple[type[Message], ...]:
-    """Return the message classes of a node: those it declares, else those its module defines or imports."""
-    import sys
+def check_same_messages(nodes: Iterable[Node]) -> None:
+    """Make sure that all nodes of a run know the same messages: over TCP they would refuse each other.
 
+    Raises
+    ------
+    ContractError
+        Naming two classes and a message that only one of them knows.
+    """
+    classes = list(dict.fromkeys(type(node) for node in nodes))
+    known = [set(message_types(cls)) for cls in classes]
+    for cls, messages in zip(classes[1:], known[1:], strict=True):
+        for message in sorted(messages ^ known[0], key=lambda kind: kind.__name__):
+            has, lacks = (cls, classes[0]) if message in messages else (classes[0], cls)
+            raise ContractError(
+                f"{has.__name__} knows the message {message.__name__} and {lacks.__name__} does not; "
+                f"give both the same attribute 'messages'"
+            )
+
+
+def message_types(node: Node | type[Node]) -> tuple[type[Message], ...]:
+    """Return the message classes of a node: those it declares, else those that its protocol's module has.
+
+    The protocol's module is that of the first class below :class:`Node` whose module has any, so that a subclass
+    elsewhere speaks the language of what it derives from.
+    """
     from emuml.message import Message
 
     cls = node if isinstance(node, type) else type(node)
     if cls.messages:
         return cls.messages
-    found: list[type[Message]] = []
-    for base in cls.__mro__:
-        module = sys.modules.get(base.__module__)
-        if module is None or base in (Node, object):
-            continue
-        for value in vars(module).values():
-            if isinstance(value, type) and issubclass(value, Message) and value is not Message and value not in found:
-                found.append(value)
-    return tuple(sorted(found, key=lambda message: message.__name__))
+    for base in reversed([base for base in cls.__mro__ if issubclass(base, Node) and base is not Node]):
+        values = vars(sys.modules[base.__module__]).values() if base.__module__ in sys.modules else ()
+        kinds = {
+            kind for kind in values if isinstance(kind, type) and issubclass(kind, Message) and kind is not Message
+        }
+        if kinds:
+            return tuple(sorted(kinds, key=lambda kind: kind.__name__))
+    return ()

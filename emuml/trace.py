@@ -86,6 +86,11 @@ class Trace:
             data = self._encode(row)
             self._stream.write(_LENGTH.pack(len(data)) + data)
 
+    def flush(self) -> None:
+        """Let buffered records reach the file, so that a killed process keeps what it did."""
+        if self._stream is not None:
+            self._stream.flush()
+
     def __len__(self) -> int:
         return len(self.rows)
 

@@ -25,7 +25,7 @@ from emuml.errors import Deadlock, Livelock, RunFailed
 from emuml.journal import Header, Journal, JournalWriter, blocks_digest
 from emuml.life import Life
 from emuml.links import Links
-from emuml.node import NodeId, Nodes
+from emuml.node import NodeId, Nodes, check_same_messages
 from emuml.outcome import Logged, LogSink, Observer, Published, Run
 from emuml.roster import Roster
 from emuml.switches import checking, eager
@@ -79,6 +79,7 @@ class Emulator:
         self.result = Run("des", self.trace)
         self.machines = {id: Machine(id, nodes[id][1], self._law(id)) for id in roster.ids}
         first = {id: machine.factory() for id, machine in self.machines.items()}
+        check_same_messages(first.values())
         self.directory = Directory(roster, {id.role: node.talks_to for id, node in first.items()})
         self.mail, self.slots, self.disks = Mail(self), Slots(self), Disks(self)
         self.crashes = Crashes(self, (faults or FaultPlan()).checked_for(roster.ids, SUPPORTED_FAULTS, "des"))

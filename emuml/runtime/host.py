@@ -171,6 +171,7 @@ class Host:
         """Write what was done into the journal, then let it leave, then go on."""
         if self.journal is not None:
             self.journal.settle()
+        self.trace.flush()
         self.member.flush()
         self.wake()
 

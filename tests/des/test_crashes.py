@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from emuml.cluster.cluster import Cluster, Detection, Network
@@ -98,7 +98,8 @@ def test_a_late_start_is_up_for_those_who_waited():
     assert told(seen, "server-0") == [(0.0, "worker-0", "DOWN"), (3.5, "worker-0", "UP")]
     assert told(seen, "worker-0") == [(3.5, "server-0", "UP")]
     assert seen.of("worker-0", "message") == [(4.0, "server-0", "UP")]
-    assert [record.time_s for record in run.trace.of("discarded")] == [0.0]
+    # What waited while the link was joining, and what was sent on the news that nobody is there.
+    assert [record.time_s for record in run.trace.of("discarded")] == [0.0, 0.0]
 
 
 def test_all_vanish_before_anybody_is_told_of_an_instant():
@@ -266,7 +267,6 @@ crashes = st.builds(
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
 @given(
     plan=st.lists(crashes, max_size=6),
     late=st.booleans(),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import simpy
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from emuml.cluster.cluster import Cluster, Network
@@ -218,10 +218,10 @@ def test_a_deadlock_names_each_node_and_what_it_waits_for():
     assert isinstance(run.error, Deadlock)
     assert run.error.now == 0.5
     assert run.error.report.splitlines() == [
-        "server-0 (life 1): last on_message(worker-0, Note) at t=0.5 s, 3 events, waiting for what comes, "
-        "links {'worker-1': 'down'}",
-        "worker-0 (life 1): last on_peer(worker-1, DOWN) at t=0.26 s, 2 events, waiting for what comes, "
-        "links {'worker-1': 'down'}",
+        "server-0 (life 1): last on_message(worker-0, Note) at t=0.5 s, 3 events, received 1 Note, "
+        "waiting for what comes, links {'worker-1': 'down'}",
+        "worker-0 (life 1): last on_peer(worker-1, DOWN) at t=0.26 s, 2 events, sent 1 Note, "
+        "waiting for what comes, links {'worker-1': 'down'}",
         "worker-1: crashed (life 1)",
     ]
 
@@ -321,7 +321,6 @@ def test_a_raising_handler_ends_the_run_with_the_original_object_and_no_effects(
 # Dead entries
 
 
-@settings(max_examples=30)
 @given(st.lists(st.tuples(st.sampled_from(["arm", "cancel", "compute", "drop"]), st.integers(0, 40)), max_size=400))
 def test_dead_entries_never_outnumber_the_living_by_more_than_64(program):
     engine, largest = None, 0
