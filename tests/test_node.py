@@ -36,7 +36,7 @@ def test_ids_order_by_role_and_number():
     ]
 
 
-@pytest.mark.parametrize("text", ["worker", "worker-", "-3", "worker-x", "worker--1", ""])
+@pytest.mark.parametrize("text", ["worker", "worker-", "-3", "worker-x", "worker-1.5", ""])
 def test_text_that_is_no_id_is_refused(text):
     with pytest.raises(ValueError, match="no node id"):
         NodeId.parse(text)
