@@ -5,8 +5,8 @@ the gradient was computed (``inject="add"``). Seconds from the start of the run 
 the code waits for all workers before the next round, after it has stopped its clock, and so takes 200.7 s for what it
 reports as 33.3 s; no run can take less than 31.52 s, the sum of the delays that close the rounds.
 
-Verdict (2 cores shared with other work, 3,000 x 100 artificial data): 32.9 s, 14 ms a round above the bound; 31 processes
-started in 4.9 s and took 51.7 MB at most.
+Verdict (2 cores shared with other work, 3,000 x 100 artificial data): 32.9 s, 14 ms a round above the bound; the 31
+processes started in 4.9 s and took 51.7 MB at most.
 """
 
 from __future__ import annotations

@@ -19,14 +19,15 @@ from emuml.runtime.node_spec import NodeSpec, decode_spec
 from emuml.spec import from_spec
 
 PR_SET_PDEATHSIG = 1
+PARENT = "EMUML_PARENT"
+"""Environment variable: process id of whoever started the node, and without whom it must not live."""
 
 
 def main() -> int:
     """Run one node until the run ends."""
-    parent = os.getppid()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # the parent died in between
+        if os.environ.get(PARENT, str(os.getppid())) != str(os.getppid()):  # it died before the signal was asked for
             return 3
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     spec = decode_spec(sys.stdin.buffer.readline())

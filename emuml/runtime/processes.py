@@ -67,7 +67,8 @@ def start_process(spec: NodeSpec) -> ProcessHandle:
     """
     spec.own_folder.mkdir(parents=True, exist_ok=True)
     log = (spec.own_folder / "log").open("wb")
-    environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), "EMUML_RUN": spec.run}
+    own = {"EMUML_RUN": spec.run, "EMUML_PARENT": str(os.getpid())}
+    environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), **own}
     command = [sys.executable, "-m", "emuml.launch.node", "-"]
     try:
         process = subprocess.Popen(
