@@ -5,7 +5,7 @@ from functools import partial
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from emuml.cluster.cluster import Cluster, Network, Storage
@@ -128,7 +128,6 @@ crash = st.builds(lambda n, at, back: Crash(IDS[n], at_s=at, restart_after_s=bac
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
 @given(st.lists(crash, max_size=4), st.none() | st.lists(st.integers(0, 5), max_size=99))
 def test_any_run_is_replayed_to_the_last_bit(plan, picks):
     run = recorded(plan, chooser(picks))
@@ -136,7 +135,7 @@ def test_any_run_is_replayed_to_the_last_bit(plan, picks):
 
     assert content(again) == content(run)
     assert again.events == run.events
-    assert len(run.logs) > 30
+    assert len(run.logs) > 5
 
 
 def test_every_kind_of_event_is_in_the_journals():

@@ -5,7 +5,7 @@ from itertools import count
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from emuml.cluster.cluster import Cluster
@@ -68,7 +68,6 @@ def model(program, cores, lag):
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
 @given(actions, st.integers(1, 4), st.sampled_from([0, 1, 3]))
 def test_slots_serve_in_call_order_and_cancelled_tasks_deliver_nothing(program, cores, lag):
     lengths = np.array([[length / 4 if computes else 0.25] for _, computes, length in program])

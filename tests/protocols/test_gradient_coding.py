@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from emuml import effects as fx
@@ -348,7 +348,6 @@ worker_crashes = st.builds(
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
 @given(st.lists(worker_crashes, max_size=8), st.integers(0, 3))
 def test_any_crashes_of_workers_leave_a_group_code_exact_or_say_so(faults, seed):
     run = train(Tally(), FractionalRepetition(3), 6, 8, compute=LAW, faults=faults, seed=seed, latency_s=0.05)
