@@ -12,7 +12,7 @@ import pytest
 
 from emuml import FaultPlan
 from emuml.cluster.faults import Crash
-from emuml.errors import NodeFailed
+from emuml.errors import MessageError, NodeFailed
 from emuml.journal import read_journal
 from emuml.message import Message
 from emuml.node import Node, NodeId, PeerState
@@ -152,14 +152,14 @@ class Overflowing(Node):
 
     def on_timer(self, ctx: Any, name: str) -> None:
         ctx.log(fine=1)
-        ctx.log(too_much=2**70)
+        ctx.publish(2**70, np.zeros(1))
 
 
 def test_an_effect_that_cannot_be_executed_ends_the_run() -> None:
     run = shared(Overflowing)
     assert isinstance(run.error, NodeFailed)
     assert run.error.event == "the effects of on_timer('later')"
-    assert isinstance(run.error.__cause__, OverflowError)
+    assert isinstance(run.error.__cause__, (MessageError, OverflowError))
     assert logged(run, SERVER, "fine") == [1]
 
 
