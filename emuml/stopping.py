@@ -30,6 +30,10 @@ class StopCondition:
         """Tell whether observed metrics end the training."""
         return False
 
+    def watched(self) -> frozenset[str]:
+        """Return the names of the metrics that :meth:`reached_by` looks at."""
+        return frozenset()
+
     def __or__(self, other: StopCondition) -> StopCondition:
         return AnyOf((*_parts(self), *_parts(other)))
 
@@ -83,6 +87,10 @@ class TargetLoss(StopCondition):
     value: float
     metric: str = "train_loss"
 
+    def watched(self) -> frozenset[str]:
+        """See :class:`StopCondition`."""
+        return frozenset({self.metric})
+
     def reached_by(self, metrics: Mapping[str, float]) -> bool:
         """See :class:`StopCondition`."""
         return self.metric in metrics and metrics[self.metric] <= self.value
@@ -97,6 +105,10 @@ class AnyOf(StopCondition):
     def reached(self, rounds: int, updates: int, now_s: float) -> bool:
         """See :class:`StopCondition`."""
         return any(condition.reached(rounds, updates, now_s) for condition in self.conditions)
+
+    def watched(self) -> frozenset[str]:
+        """See :class:`StopCondition`."""
+        return frozenset().union(*(condition.watched() for condition in self.conditions))
 
     def reached_by(self, metrics: Mapping[str, float]) -> bool:
         """See :class:`StopCondition`."""

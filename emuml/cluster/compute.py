@@ -231,6 +231,11 @@ class DelayTrace:
         # Arrays come out of a pickle writable; building anew makes them read-only again.
         return DelayTrace, (self.array,)
 
+    @property
+    def extent(self) -> tuple[int, int]:
+        """How many draws and how many workers there are durations for."""
+        return self.array.shape[0], self.array.shape[1]
+
     def sampler(self, seed: int, node: NodeId) -> Sampler:
         """See :class:`ComputeModel`; the column is the node's index, the seed is not used."""
         rounds, workers = self.array.shape
@@ -300,6 +305,11 @@ class ErasureHeadDelays:
 
     def __post_init__(self) -> None:
         check(self)
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """How many draws and how many workers there are durations for."""
+        return self.rounds, self.workers
 
     @cached_property
     def trace(self) -> DelayTrace:

@@ -13,6 +13,7 @@ from typing import Any
 from emuml import effects as fx
 from emuml.blocks import Saved
 from emuml.checks import Checker
+from emuml.cluster.faults import Crash, FaultPlan
 from emuml.directory import Directory
 from emuml.errors import Diverged, RunFailed
 from emuml.journal import RAISED, Journal, Step, effects_digest, tag_of, value_digest
@@ -40,9 +41,18 @@ class Replayer:
     roster : Roster
         With the seed of the run.
     journals : mapping of (node, incarnation) -> Journal
+    faults : FaultPlan, optional
+        Of the run: a node that was crashed at its own log did not get to what it recorded after it.
     """
 
-    def __init__(self, nodes: Nodes, roster: Roster, journals: Mapping[tuple[str, int], Journal]) -> None:
+    def __init__(
+        self,
+        nodes: Nodes,
+        roster: Roster,
+        journals: Mapping[tuple[str, int], Journal],
+        faults: FaultPlan | None = None,
+    ) -> None:
+        self.faults = faults or FaultPlan()
         self.mail: dict[Origin, Message] = {}
         self.result = Run("replay", Trace())
         first = {id: factory() for id, (_, factory) in nodes.items()}
@@ -87,6 +97,8 @@ class Reader:
         self.links = Links(False, id, 0)
         self.tasks: dict[Any, Task] = {}
         self.saves: list[Mapping[Any, Any]] = []
+        crashes = (f for f in replayer.faults.faults if isinstance(f, Crash) and f.target == id)
+        self.ends_at = {crash.after for crash in crashes if crash.after is not None}
 
     def blocked(self) -> str:
         """Return what the next step waits for, or an empty string at the end of the journals."""
@@ -218,6 +230,9 @@ class Reader:
                     self.saves.append(blocks)
                 case fx.Log(metrics):
                     result.logs.append(Logged(now, self.id, metrics))
+                    if self.ends_at.intersection(metrics.items()):
+                        self.ends_at.difference_update(metrics.items())
+                        return
                 case fx.Publish(version, parameters):
                     result.published.append(Published(now, self.id, version, parameters))
                 case fx.Stop(reason):

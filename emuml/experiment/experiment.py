@@ -62,7 +62,21 @@ class Experiment:
             raise UserError(f"{type(self.workload).__name__} is no workload", "experiment.workload")
         if self.rounds is None and self.stop is None:
             raise UserError("nothing says when to stop", "experiment", "rounds=100, or stop=...")
+        self._check_extent()
         self.protocol.shape(self.roster())  # codes and barriers refuse what does not fit the number of workers
+
+    def _check_extent(self) -> None:
+        """Refuse a recorded law that is too small for the cluster or for the rounds asked for."""
+        rounds, workers = getattr(self.cluster.compute, "extent", (None, None))
+        law = type(self.cluster.compute).__name__
+        if workers is not None and self.cluster.workers > workers:
+            raise UserError(
+                f"{law} has durations for {workers} workers, got {self.cluster.workers}",
+                "cluster.workers",
+                f"an integer in 1..{workers}",
+            )
+        if rounds is not None and self.rounds is not None and self.rounds > rounds:
+            raise UserError(f"{law} has {rounds} rounds, got {self.rounds}", "rounds", f"an integer in 1..{rounds}")
 
     def stop_condition(self) -> StopCondition:
         """Return when training ends: ``stop``, ``rounds``, or whichever comes first."""

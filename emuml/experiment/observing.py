@@ -43,7 +43,9 @@ class Observatory:
         """Evaluate one version; return a reason to stop, or None."""
         metrics = self._problem.metrics(published.parameters)
         self.events = published.events
-        row = {"time_s": published.time_s, "round": published.version, **self._logged, **metrics}
+        # A server that crashed after its log publishes nothing for it; its next life begins with another version.
+        logged = self._logged if self._logged.get("round", published.version) == published.version else {}
+        row = {"time_s": published.time_s, "round": published.version, **logged, **metrics}
         self._logged = {}
         self.rows.append(row)
         for sink in self._sinks:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from emuml.blas import single_threaded
-from emuml.errors import NodeFailed, RunFailed, UserError
+from emuml.errors import NodeFailed, RunFailed, UserError, did_you_mean
 from emuml.experiment.observing import Observatory
 from emuml.experiment.result import Metrics, Result
 from emuml.experiment.run_dir import RunDir
-from emuml.protocol import Outcome
+from emuml.protocol import Outcome, Problem
 from emuml.provenance import provenance
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def run(
     began = time.perf_counter()
     problem = experiment.workload.problem(experiment.seed)
     _check_faults(experiment, engine)
+    _check_metrics(experiment, problem)
     folder = RunDir(Path(out), experiment, engine, runtime) if out is not None else None
     observatory = Observatory(problem, experiment.stop_condition(), (folder.add_row,) if folder else ())
     if progress is not None:
@@ -106,6 +107,15 @@ def _check_faults(experiment: Experiment, engine: Engine) -> None:
     else:
         from emuml.runtime.faults import SUPPORTED
     experiment.faults.checked_for(experiment.roster().ids, SUPPORTED, engine)
+
+
+def _check_metrics(experiment: Experiment, problem: Problem) -> None:
+    """Refuse a stop condition on a metric that this workload does not have: it would never be reached."""
+    watched = experiment.stop_condition().watched()
+    if watched:
+        known = problem.metrics(problem.initial)
+        for name in sorted(watched - known.keys()):
+            raise UserError(f"{name!r} is no metric here", "stop.metric", ", ".join(known), did_you_mean(name, known))
 
 
 def _emulate(

@@ -82,7 +82,8 @@ class Coordinator:
         self.listener = await Listener.open(self.deployment.security, self._accepted, self._admit, "coordinator")
         try:
             await self._start()
-            self._background(self._watch_stall())
+            if self.deployment.until_s is None:
+                self._background(self._watch_stall())
             if self.deployment.until_s is not None:
                 self.loop.call_later(self.deployment.until_s, self.end)
             await self.over

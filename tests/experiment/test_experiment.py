@@ -3,10 +3,11 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 
 from emuml import Crash, FaultPlan, Rounds, Seconds, TargetLoss
-from emuml.cluster import Cluster
+from emuml.cluster import Cluster, DelayTrace
 from emuml.errors import UserError
 from emuml.protocols import GradientCoding
 from emuml.protocols.gradient_coding import FractionalRepetition, IgnoreStragglers, Uncoded
@@ -56,6 +57,8 @@ BAD = {
     "no condition": ({"stop": 5}, r"Experiment\.stop"),
     "name": ({"name": 7}, r"Experiment\.name: got 7; allowed: text"),
     "two servers": ({"cluster": Cluster(workers=6, servers=2)}, r"cluster\.servers: got 2 servers; allowed: 1"),
+    "narrow trace": ({"cluster": Cluster(workers=6, compute=DelayTrace(np.ones((9, 3))))}, "durations for 3 workers"),
+    "short trace": ({"cluster": Cluster(workers=6, compute=DelayTrace(np.ones((7, 6))))}, "has 7 rounds, got 8"),
     "few workers": ({"protocol": GradientCoding(FractionalRepetition(7))}, "7 replicas need as many workers, got 6"),
     "collect": ({"protocol": GradientCoding(IgnoreStragglers(), collect=7)}, "collect: got 7; allowed: an integer in"),
     "uncoded collect": ({"protocol": GradientCoding(collect=5)}, "Uncoded waits for all 6 workers"),

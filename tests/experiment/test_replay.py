@@ -18,6 +18,7 @@ PROTOCOLS = [
 PLANS = {
     "no faults": FaultPlan(),
     "workers": CRASHES,
+    "server at its own log": FaultPlan((Crash("server-0", after=("round", 4), restart_after_s=0.5),)),
     "server by the clock": FaultPlan((Crash("server-0", at_s=1.3, restart_after_s=0.5),)),
 }
 

@@ -10,7 +10,7 @@ import pytest
 
 import emuml
 from emuml import Crash, FaultPlan, Rounds, Seconds, TargetLoss, run
-from emuml.cluster import Cluster, Constant, DelayTrace
+from emuml.cluster import Cluster, Constant
 from emuml.cluster.faults import Hang
 from emuml.errors import Deadlock, UserError
 from emuml.experiment.result import Metrics, parameters_sha256
@@ -157,13 +157,8 @@ def test_a_run_that_cannot_go_on_raises_its_report():
         ({}, {"engine": "mpi"}, "engine: got 'mpi'"),
         ({"faults": FaultPlan((Crash("worker-9", at_s=1),))}, {}, "'worker-9' is not in the roster"),
         ({"faults": FaultPlan((Hang("worker-1", 1.0, at_s=1),))}, {}, "engine des cannot execute Hang"),
-        (
-            {"cluster": Cluster(workers=6, compute=DelayTrace(np.ones((9, 3))))},
-            {},
-            "worker-3 is not in the delay trace",
-        ),
     ],
-    ids=["engine", "unknown node", "unknown fault", "short trace"],
+    ids=["engine", "unknown node", "unknown fault"],
 )
 def test_what_cannot_run_is_refused_before_a_round(change, options, said):
     rows = []
@@ -252,3 +247,16 @@ def test_delays_belong_to_worker_and_round_whatever_else_is_drawn():
 
 def test_metrics_cost_no_time_of_the_run():
     assert run(small(cluster=Cluster(workers=6, compute=Constant(0.5)))).duration_s == 8 * 2 * 0.5
+
+
+def test_a_server_that_crashed_at_its_log_leaves_no_row_to_its_next_life():
+    plan = FaultPlan((Crash("server-0", after=("round", 4), restart_after_s=0.5),))
+    rounds = run(small(faults=plan)).metrics["round"]
+
+    assert list(rounds) == [0, 1, 2, 3, *range(9)]
+
+
+def test_a_target_of_another_name_is_refused_before_anything_runs(tmp_path):
+    with pytest.raises(UserError, match=r"'validation_los' is no metric here.*did you mean 'validation_loss'"):
+        run(small(rounds=None, stop=TargetLoss(0.1, "validation_los")), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
