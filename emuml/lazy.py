@@ -1,12 +1,12 @@
 """Compute results that are not evaluated before somebody reads them, and the one way to form sums of them.
 
-A result is opaque to protocols: they put it into messages and hand it to :func:`combine`. On the emulator it is a
-:class:`Deferred`, over TCP an array; protocols cannot tell.
+Protocols put results into messages and hand them to :func:`combine`, which sums in a fixed order. On the emulator a
+result is a :class:`Deferred`, over TCP an array; a protocol that reads one cannot tell, but makes the emulator work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,13 @@ from emuml.errors import ContractError
 from emuml.task import Task
 
 
-class Deferred:
+class Deferred(np.lib.mixins.NDArrayOperatorsMixin):
     """The value of a task, made when first read. Its shape and dtype are known before.
 
-    ``node``, ``tag`` and ``started_s`` name the task in errors, because laziness moves the moment of an error.
+    Reading it in any way that reads an array (arithmetic, indexing, numpy functions, methods) makes the value, so that
+    code which computes with an answer works as it does over TCP; code that only sends it on or hands it to
+    :func:`combine` leaves it to whoever needs it. ``origin`` names the task in errors, because laziness moves the moment
+    of an error.
     """
 
     __slots__ = ("__weakref__", "_task", "_value", "dtype", "origin", "shape")
@@ -43,8 +46,8 @@ class Deferred:
 
         Raises
         ------
-        RunFailed
-            If the task raises; says which node's task it was and when it started.
+        Exception
+            What the task raises, with a note that names the node, the tag and when it started.
         """
         if self._value is None:
             try:
@@ -54,12 +57,59 @@ class Deferred:
                 raise
         return self._value
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.value(), dtype=dtype, copy=copy)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        return getattr(ufunc, method)(*map(array_of, inputs), **options)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return function(*map(_plain, args), **{name: _plain(value) for name, value in kwargs.items()})
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.value(), name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.value()[key]
+
+    def __setitem__(self, key: Any, item: Any) -> None:
+        self.value()[key] = item  # raises as for any array that was sent: it is read-only
+
+    def __len__(self) -> int:
+        return len(self.value())
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.value())
+
+    def __contains__(self, item: Any) -> bool:
+        return item in self.value()
+
+    def __float__(self) -> float:
+        return float(self.value())
+
+    def __int__(self) -> int:
+        return int(self.value())
+
+    def __bool__(self) -> bool:
+        return bool(self.value())
+
+    __hash__ = object.__hash__
+
     def __repr__(self) -> str:
         return f"<result {self.dtype} {self.shape}{'' if self.evaluated else ', not evaluated'}>"
 
 
-def array_of(result: NDArray[Any] | Deferred) -> NDArray[Any]:
-    """Return the array behind a compute result."""
+def _plain(argument: Any) -> Any:
+    """Return an argument of a numpy function with the results in it as arrays."""
+    if isinstance(argument, (list, tuple)):
+        return type(argument)(_plain(item) for item in argument)
+    return array_of(argument)
+
+
+def array_of(result: Any) -> Any:
+    """Return the array behind a compute result; anything else as it is."""
     return result.value() if isinstance(result, Deferred) else result
 
 

@@ -67,7 +67,8 @@ class Task:
             If the function returned something else than it declared.
         """
         extra = (cancelled,) if self.cancellable else ()
-        value: object = self.function(*self.inputs, *extra)
+        inputs = [item.value() if hasattr(item, "evaluated") else item for item in self.inputs]
+        value: object = self.function(*inputs, *extra)
         if not isinstance(value, np.ndarray) or value.shape != self.shape or value.dtype != np.dtype(self.dtype):
             got = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
             raise ContractError(f"task {self.name} declared {self.dtype} {self.shape} and returned {got}")
@@ -82,4 +83,9 @@ class Task:
 
     def key(self) -> Hashable:
         """Return what identifies the value: the function, and its inputs by identity (arrays) or value."""
-        return (self.function, tuple(id(item) if isinstance(item, np.ndarray) else item for item in self.inputs))
+        return (self.function, tuple(item if _has_value(item) else id(item) for item in self.inputs))
+
+
+def _has_value(item: object) -> bool:
+    """Tell whether an input is known by its value; arrays, and results that may not be made yet, are known by identity."""
+    return not hasattr(item, "__array_ufunc__")

@@ -153,3 +153,38 @@ def test_sums_keep_shape_and_precision():
 def test_sums_of_unequal_things_are_refused(weights, results, said):
     with pytest.raises(ContractError, match=said):
         combine(weights, results)
+
+
+def doubled(x):
+    return 2.0 * x
+
+
+READINGS = {
+    "an item": lambda v: float(v[1]),
+    "a sum of two": lambda v: (1 + v + v).tolist(),
+    "a numpy function": lambda v: np.concatenate([v, np.sqrt(v)]).tolist(),
+    "a reduction": lambda v: float(np.linalg.norm(v)),
+    "a method": lambda v: float(v.sum()),
+    "a product": lambda v: float(v @ np.ones(3)),
+    "an array": lambda v: np.asarray(v, np.float32).tolist(),
+    "its items": lambda v: [float(item) for item in v],
+    "membership": lambda v: 2.0 in v,
+    "another task": lambda v: Task(np.cumsum, (v,), 1.0, (3,)).run().tolist(),
+}
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_a_result_that_is_read_is_the_array_it_stands_for(reading):
+    """Contract 8.7: a protocol that computes with an answer cannot tell the engines apart."""
+    task = Task(doubled, (np.arange(3.0),), 1.0, (3,))
+    assert READINGS[reading](Deferred(task)) == READINGS[reading](task.run())
+
+
+def test_a_result_is_read_only_and_is_not_made_by_being_passed_on():
+    result = Deferred(Task(doubled, (np.arange(3.0),), 1.0, (3,)))
+    passed_on = Task(np.cumsum, (result,), 1.0, (3,))
+    assert {result: 1}[result] == 1
+    assert passed_on.key() == Task(np.cumsum, (result,), 1.0, (3,)).key()
+    assert not result.evaluated
+    with pytest.raises(ValueError, match="read-only"):
+        result[0] = 1.0
