@@ -223,9 +223,20 @@ class Diverged(RunFailed):
 
     def __str__(self) -> str:
         return (
-            f"replay of {self.node} diverged at journal index {self.index} in {self.field}: "
+            f"replay of {self.node} diverged at index {self.index} in {self.field}: "
             f"recorded {self.recorded}, replayed {self.replayed}"
         )
+
+
+class RecordEnds(RunFailed):
+    """A replay came to the point at which the recorded run was cut."""
+
+    def __init__(self, now: float) -> None:
+        super().__init__(now)
+        self.now = now
+
+    def __str__(self) -> str:
+        return f"the recorded run ends at t={self.now:.6g} s"
 
 
 class FormatError(UserError):

@@ -22,8 +22,8 @@ class Deferred(np.lib.mixins.NDArrayOperatorsMixin):
 
     Reading it in any way that reads an array (arithmetic, indexing, numpy functions, methods) makes the value, so that
     code which computes with an answer works as it does over TCP; code that only sends it on or hands it to
-    :func:`combine` leaves it to whoever needs it. ``origin`` names the task in errors, because laziness moves the moment
-    of an error.
+    :func:`combine` leaves it to whoever needs it. ``origin`` names the task in errors, because laziness moves the
+    moment of an error.
     """
 
     __slots__ = ("__weakref__", "_task", "_value", "dtype", "origin", "shape")

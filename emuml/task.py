@@ -87,5 +87,5 @@ class Task:
 
 
 def _has_value(item: object) -> bool:
-    """Tell whether an input is known by its value; arrays, and results that may not be made yet, are known by identity."""
+    """Tell whether an input is known by its value; arrays, and results not made yet, are known by identity."""
     return not hasattr(item, "__array_ufunc__")

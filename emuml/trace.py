@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from emuml.errors import FormatError
+from emuml.errors import Diverged, FormatError, RecordEnds
 
 FORMAT = 1
 MAGIC = b"EMUMLTRC"
@@ -115,15 +115,15 @@ def as_record(row: tuple[Any, ...]) -> Record:
     return Record(time_s, str(node), kind, dict(zip(KINDS[kind], details, strict=True)))
 
 
-def read_rows(path: Path) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a trace file; a tail cut by an interruption is left out.
+def read_encoded(path: str | Path) -> Iterator[bytes]:
+    """Yield the records of a trace file as they are encoded; a tail cut by an interruption is left out.
 
     Raises
     ------
     FormatError
         If the file is no trace, or of another version.
     """
-    with path.open("rb") as stream:
+    with Path(path).open("rb") as stream:
         header = stream.read(_HEADER.size)
         if len(header) < _HEADER.size or header[:8] != MAGIC:
             raise FormatError("this is no trace file", str(path))
@@ -134,7 +134,58 @@ def read_rows(path: Path) -> Iterator[tuple[Any, ...]]:
             data = stream.read(_LENGTH.unpack(prefix)[0])
             if len(data) < _LENGTH.unpack(prefix)[0]:
                 return
-            yield tuple(msgspec.msgpack.decode(data))
+            yield data
+
+
+def read_rows(path: str | Path) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a trace file; see :func:`read_encoded`."""
+    return (tuple(msgspec.msgpack.decode(data)) for data in read_encoded(path))
+
+
+class ComparedTrace(Trace):
+    """A trace that must come out as it was recorded.
+
+    Parameters
+    ----------
+    recorded : iterator of bytes
+        Encoded records.
+    complete : bool
+        Whether the recorded run came to its end; otherwise :class:`RecordEnds` is raised where the records end.
+    """
+
+    def __init__(self, recorded: Iterator[bytes], complete: bool) -> None:
+        super().__init__()
+        self._recorded, self._complete = recorded, complete
+
+    def add(self, time_s: float, node: str, kind: str, *details: Any) -> None:
+        """Append one record.
+
+        Raises
+        ------
+        Diverged
+            If it is not the recorded one.
+        RecordEnds
+            If the recorded run was cut here.
+        """
+        expected = next(self._recorded, None)
+        if expected is None and not self._complete:
+            raise RecordEnds(time_s)
+        if expected != self._encode((time_s, node, kind, *details)):
+            was = "nothing more" if expected is None else str(tuple(msgspec.msgpack.decode(expected)))
+            raise Diverged(str(node), len(self.rows), "trace", was, str((time_s, node, kind, *details)))
+        super().add(time_s, node, kind, *details)
+
+    def check_end(self) -> None:
+        """Make sure that nothing recorded is left.
+
+        Raises
+        ------
+        Diverged
+            If there is.
+        """
+        left = next(self._recorded, None)
+        if left is not None:
+            raise Diverged("emulator", len(self.rows), "trace", str(tuple(msgspec.msgpack.decode(left))), "the end")
 
 
 def merge(traces: Iterable[Iterable[tuple[Any, ...]]]) -> Trace:

@@ -15,7 +15,9 @@ def replay(
     import emuml
 
     result = emuml.replay(folder)
-    digest = result.parameters_sha256
-    print(
-        f"replayed {result.rounds} rounds, {result.events} events: parameters equal bit for bit (sha256 {digest[:16]})"
-    )
+    done = f"replayed {result.rounds} rounds, {result.events} events"
+    equal = f"{' and '.join(result.compared)} equal bit for bit"
+    if "parameters" in result.compared:
+        print(f"{done}: {equal} (sha256 {result.parameters_sha256[:16]})")
+    else:
+        print(f"{done}: {equal}, as far as the run went; it did not finish, so there are no parameters to compare")

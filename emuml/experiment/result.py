@@ -77,6 +77,8 @@ class Result:
         The engine's own record, with journals.
     run_dir : Path or None
     provenance : dict
+    compared : tuple of str
+        Of a replay: what was found equal to the recorded run.
     """
 
     experiment: Experiment
@@ -90,6 +92,7 @@ class Result:
     run: Run
     run_dir: Path | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
+    compared: tuple[str, ...] = ()
 
     @property
     def parameters_sha256(self) -> str:

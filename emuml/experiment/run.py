@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from emuml.blas import single_threaded
 from emuml.errors import NodeFailed, RunFailed, UserError, did_you_mean
+from emuml.experiment import experiment as experiment_module
 from emuml.experiment.observing import Observatory
 from emuml.experiment.result import Metrics, Result
 from emuml.experiment.run_dir import RunDir
 from emuml.protocol import Outcome, Problem
 from emuml.provenance import provenance
+from emuml.trace import Trace
 
 if TYPE_CHECKING:
     from emuml.experiment.experiment import Experiment
@@ -73,25 +75,29 @@ def run(
     >>> emuml.run(experiment).rounds
     3
     """
+    if not isinstance(experiment, experiment_module.Experiment):
+        raise UserError(f"got {experiment!r}", "run", "an emuml.Experiment")
     if engine not in ("des", "tcp"):
         raise UserError(f"got {engine!r}", "engine", "'des' or 'tcp'")
     began = time.perf_counter()
     problem = experiment.workload.problem(experiment.seed)
     _check_faults(experiment, engine)
     _check_metrics(experiment, problem)
-    folder = RunDir(Path(out), experiment, engine, runtime) if out is not None else None
+    made_from = provenance(experiment.seed, engine, problem)
+    folder = RunDir(Path(out), experiment, engine, runtime, made_from) if out is not None else None
     observatory = Observatory(problem, experiment.stop_condition(), (folder.add_row,) if folder else ())
     if progress is not None:
         observatory.add_sink(lambda row: progress({**row, "events": observatory.events}))
     try:
         if engine == "des":
-            record = _emulate(experiment, problem, observatory, folder, bool(journal), beside)
+            trace = Trace(folder.trace_stream) if folder else Trace()
+            record = emulate(experiment, problem, observatory, trace, bool(journal), beside)
         else:
             record = _deploy(experiment, problem, observatory, folder, runtime, journal)
         if isinstance(record.error, NodeFailed) and folder is not None:
             record.error.replay = f"emuml replay {shlex.quote(str(folder.path))}"
         result = assemble(experiment, record, observatory.rows, time.perf_counter() - began)
-        result.provenance = provenance(experiment.seed, engine, problem)
+        result.provenance = made_from
         if folder is not None:
             folder.finish(result)
     finally:
@@ -118,16 +124,16 @@ def _check_metrics(experiment: Experiment, problem: Problem) -> None:
             raise UserError(f"{name!r} is no metric here", "stop.metric", ", ".join(known), did_you_mean(name, known))
 
 
-def _emulate(
+def emulate(
     experiment: Experiment,
     problem: Any,
     observatory: Observatory,
-    folder: RunDir | None,
-    journal: bool,
-    beside: Iterable[Callable[..., Any]],
+    trace: Trace,
+    journal: bool = False,
+    beside: Iterable[Callable[..., Any]] = (),
 ) -> Run:
+    """Run an experiment on the emulator and return its own record; failures are in it."""
     from emuml.des.emulator import Emulator
-    from emuml.trace import Trace
 
     roster = experiment.roster()
     emulator = Emulator(
@@ -139,7 +145,7 @@ def _emulate(
         journal=journal,
         observers=(observatory.on_publish,),
         log_sinks=(observatory.on_log,),
-        trace=Trace(folder.trace_stream) if folder else None,
+        trace=trace,
     )
     with single_threaded():
         return emulator.run(beside=beside)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -29,13 +30,21 @@ class RunDir:
     point), ``trace``, and ``parameters.npy`` at the end. ``latest`` beside it points to the newest run.
     """
 
-    def __init__(self, path: Path, experiment: Experiment, engine: str, runtime: RuntimeSettings | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        experiment: Experiment,
+        engine: str,
+        runtime: RuntimeSettings | None = None,
+        made_from: dict[str, Any] | None = None,
+    ) -> None:
         self.path = path
         try:
             path.mkdir(parents=True, exist_ok=True)
             if (path / "config.yaml").exists():
                 raise UserError(f"{path} already holds a run", "out", "a new folder")
             self._write_config(experiment, engine, runtime)
+            (path / "provenance.json").write_text(json.dumps(made_from or {}, indent=1) + "\n")
             self.trace_stream: BinaryIO | None = (path / "trace").open("wb") if engine == "des" else None
             self._metrics = (path / "metrics.csv").open("w", newline="")
         except OSError as error:
@@ -44,6 +53,8 @@ class RunDir:
 
     def _write_config(self, experiment: Experiment, engine: str, runtime: RuntimeSettings | None) -> None:
         inputs = Inputs()
+        if hasattr(experiment.workload, "embedded"):  # data files of the user may move or change; the run keeps its own
+            experiment = replace(experiment, workload=experiment.workload.embedded(experiment.seed))
         spec = {"format": FORMAT, "engine": engine, **experiment.spec(inputs)}
         if runtime is not None:
             spec["runtime"] = {name: value for name, value in to_spec(runtime, inputs).items() if name != "kind"}
@@ -80,7 +91,6 @@ class RunDir:
         """Write what is known at the end and point ``latest`` here."""
         result.run_dir = self.path
         np.save(self.path / "parameters.npy", result.parameters, allow_pickle=False)
-        (self.path / "provenance.json").write_text(json.dumps(result.provenance, indent=1) + "\n")
         (self.path / "summary.json").write_text(json.dumps(result.summary(), indent=1) + "\n")
         latest = self.path.parent / "latest"
         if latest.is_symlink() or not latest.exists():

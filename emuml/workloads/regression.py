@@ -133,6 +133,13 @@ class Regression:
             inputs_sha256=(array_digest(table.X), array_digest(table.y)),
         )
 
+    def embedded(self, seed: int) -> Regression:
+        """Return the same declaration with the arrays of a data file in place of its path."""
+        if not isinstance(self.data, str) or not self.data.endswith(".npz"):
+            return self
+        table = load(self.data, seed, self._where)
+        return replace(self, data=(table.X, table.y))
+
     def _own_arrays(self) -> tuple[Vector, Vector]:
         if not isinstance(self.data, (tuple, list)) or len(self.data) != 2:
             raise UserError(f"got {type(self.data).__name__}", self._where, "a name, a path to an .npz file, or (X, y)")

@@ -1,13 +1,16 @@
 """Replay of results and run directories: bit-equal, or an error that names the first difference."""
 
+import json
+
 import msgspec
 import numpy as np
 import pytest
 
 from emuml import Crash, FaultPlan, replay, run
-from emuml.errors import Diverged, RunFailed, UserError
+from emuml.errors import Diverged, FormatError, RunFailed, UserError
 from emuml.protocols import GradientCoding
 from emuml.protocols.gradient_coding import FractionalRepetition, IgnoreStragglers, Uncoded
+from emuml.workloads import LogisticRegression
 from tests.experiment.small import rows_of, small
 from tests.experiment.test_run import CRASHES
 
@@ -113,7 +116,7 @@ def test_another_result_than_the_one_recorded_is_named(recorded):
 def test_an_emulated_run_whose_trace_differs_is_named():
     result = run(small())
     result.trace.rows[7] = (*result.trace.rows[7][:-1], "something else")
-    with pytest.raises(Diverged, match="trace digest"):
+    with pytest.raises(Diverged, match="index 7 in trace"):
         replay(result)
 
 
@@ -138,3 +141,62 @@ def test_a_folder_with_other_parameters_is_refused(tmp_path):
 def test_a_folder_without_a_run_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"there is no config\.yaml"):
         replay(tmp_path)
+
+
+@pytest.mark.slow
+def test_what_was_compared_is_said(tmp_path):
+    run(small(), out=tmp_path / "one")
+    assert replay(tmp_path / "one").compared == ("trace", "parameters")
+    assert replay(run(small(), journal=True)).compared == ("journals", "parameters")
+
+
+@pytest.fixture
+def cut(tmp_path):
+    """Return the folder of a run that was interrupted: half of its trace, and no results."""
+    folder = tmp_path / "cut"
+    run(small(), out=folder)
+    trace = folder / "trace"
+    trace.write_bytes(trace.read_bytes()[: trace.stat().st_size // 2])
+    for name in ("summary.json", "parameters.npy"):
+        (folder / name).unlink()
+    return folder
+
+
+def test_an_interrupted_run_is_replayed_as_far_as_it_went(cut):
+    whole, again = run(small()), replay(cut)
+    assert again.compared == ("trace",)
+    assert 0 < len(again.trace) < len(whole.trace)
+    assert again.trace.rows == whole.trace.rows[: len(again.trace)]
+
+
+def test_a_changed_trace_is_named(cut):
+    trace = cut / "trace"
+    trace.write_bytes(trace.read_bytes().replace(b"worker-3", b"worker-4", 1))
+    with pytest.raises(Diverged, match="in trace"):
+        replay(cut)
+
+
+@pytest.mark.parametrize("name", ["parameters.npy", "provenance.json"])
+def test_a_finished_run_without_its_files_is_refused(tmp_path, name):
+    run(small(), out=tmp_path / "one")
+    (tmp_path / "one" / name).unlink()
+    with pytest.raises(FormatError, match="cannot be read"):
+        replay(tmp_path / "one")
+
+
+def test_other_data_are_told_apart_from_a_mistake_of_the_protocol(tmp_path):
+    run(small(), out=tmp_path / "one")
+    provenance = tmp_path / "one" / "provenance.json"
+    made_from = json.loads(provenance.read_text())
+    provenance.write_text(json.dumps({**made_from, "inputs_sha256": ["0" * 64, "1" * 64]}))
+    with pytest.raises(UserError, match="the data are not those of the run"):
+        replay(tmp_path / "one")
+
+
+def test_a_run_keeps_the_data_of_a_file_that_is_gone(tmp_path):
+    X, y = small().workload.data
+    np.savez(tmp_path / "mine.npz", X=X, y=y)
+    workload = LogisticRegression(data=tmp_path / "mine.npz")
+    result = run(small(workload=workload), out=tmp_path / "one")
+    (tmp_path / "mine.npz").unlink()
+    assert replay(tmp_path / "one").parameters_sha256 == result.parameters_sha256
