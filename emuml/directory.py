@@ -36,6 +36,8 @@ class Directory:
 
     def why_not(self, node: NodeId, peer: NodeId) -> str:
         """Return why ``node`` cannot send to ``peer``, or an empty string."""
+        if not isinstance(peer, NodeId):
+            return f"ids are of type NodeId, got {type(peer).__name__}; see ctx.peers(role)"
         if peer == node or (peer in self.ids and peer.role in self._linked[node.role]):
             return ""
         if peer not in self.ids:

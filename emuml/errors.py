@@ -165,8 +165,16 @@ class NodeFailed(RunFailed):
             return str(self.__cause__)
         text = f"{self.node} (life {self.incarnation}) failed at t={self.now:.6g} s while handling {self.event}"
         if self.__cause__ is not None:
-            text += f": {type(self.__cause__).__name__}: {self.__cause__}"
+            text += f": {type(self.__cause__).__name__}: {self.__cause__}{_place_of(self.__cause__)}"
         return f"{text}; replay: {self.replay}" if self.replay else text
+
+
+def _place_of(error: BaseException) -> str:
+    """Return `` (file:line)`` of the innermost frame of a traceback, or an empty string."""
+    frame, place = error.__traceback__, ""
+    while frame is not None:
+        frame, place = frame.tb_next, f" ({frame.tb_frame.f_code.co_filename}:{frame.tb_lineno})"
+    return place
 
 
 class Deadlock(RunFailed):

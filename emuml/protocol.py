@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 from numpy.typing import NDArray
 
 from emuml.node import Factory, NodeId
@@ -46,6 +47,9 @@ class Problem(Protocol):
     @property
     def full_cost(self) -> float:
         """Cost of one pass over all data, in work units."""
+
+    def partition_bounds(self, partitions: int) -> NDArray[np.int64]:
+        """Return where each partition of the rows begins, and where the last ends; refuse more than there are rows."""
 
     def gradient(
         self,

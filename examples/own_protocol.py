@@ -1,7 +1,8 @@
 """A protocol of one's own: ask several workers the same question, and take whoever answers first.
 
 A node is a class with handlers. It reads no clock and opens no socket; whatever it wants goes through ``ctx``. The same
-classes run on the emulator and, with ``engine="tcp"``, as processes that talk over TCP.
+classes run on the emulator and over TCP: ``ask(4, 50, "tcp")``. Here all nodes share a process, because node processes
+of their own import classes by name, and cannot import a script.
 """
 
 import numpy as np
@@ -67,9 +68,11 @@ class Worker(emuml.Node):
 def ask(workers, questions=2000, engine="des"):
     nodes = {"asker-0": ("asker", lambda: Asker(questions))}
     nodes |= {f"worker-{i}": ("worker", Worker) for i in range(workers)}
-    return run_nodes(
-        nodes, engine, Cluster(workers=workers, compute=ShiftedExponential(shift_s=0.1, mean_s=1.0)), seed=1
-    )
+    cluster = Cluster(workers=workers, compute=ShiftedExponential(shift_s=0.1, mean_s=1.0))
+    run = run_nodes(nodes, engine, cluster, seed=1, processes="shared")
+    if run.error is not None:
+        raise run.error
+    return run
 
 
 def main():

@@ -13,14 +13,14 @@ from emuml.spec import check
 
 @dataclass(frozen=True)
 class Network:
-    """Links without contention: a message arrives ``latency_s + size / bandwidth_bps`` after it leaves.
+    """Links without contention: a message arrives ``latency_s + 8 * size_bytes / bandwidth_bps`` after it leaves.
 
     Parameters
     ----------
     latency_s : float
         One way, in seconds.
     bandwidth_bps : float, optional
-        Bytes per second of each link and direction; ``None`` means that size costs nothing.
+        Bits per second of each link and direction; ``None`` means that size costs nothing.
     """
 
     latency_s: Annotated[float, Ge(0)] = 0.0
@@ -32,17 +32,17 @@ class Network:
 
 @dataclass(frozen=True)
 class Storage:
-    """Stable storage of a node: an operation takes ``latency_s + size / bandwidth_bps``; operations are FIFO."""
+    """Stable storage of a node: an operation takes ``latency_s + size / bytes_per_s``; operations are FIFO."""
 
     latency_s: Annotated[float, Ge(0)] = 0.0
-    bandwidth_bps: Annotated[float, Gt(0)] | None = None
+    bytes_per_s: Annotated[float, Gt(0)] | None = None
 
     def __post_init__(self) -> None:
         check(self)
 
     def seconds(self, size_bytes: int) -> float:
         """Return how long reading or writing this many bytes takes."""
-        return self.latency_s + (size_bytes / self.bandwidth_bps if self.bandwidth_bps else 0.0)
+        return self.latency_s + (size_bytes / self.bytes_per_s if self.bytes_per_s else 0.0)
 
 
 @dataclass(frozen=True)

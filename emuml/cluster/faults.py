@@ -192,6 +192,11 @@ class FaultPlan:
                 raise UserError(f"{node!r} is not in the roster", "faults", hint=did_you_mean(node, known))
         return self
 
+    @staticmethod
+    def missed(faults: Iterable[Fault]) -> list[str]:
+        """Return a sentence for each fault that a run ended without."""
+        return [f"planned but never due: {fault}" for fault in faults]
+
     def triggers(self) -> frozenset[After]:
         """Return all logged counters at which something of this plan happens."""
         found = {getattr(fault, name, None) for fault in self.faults for name in ("after", "restart_after")}

@@ -24,6 +24,7 @@ class Crashes:
         self._plan = plan
         self._sessions: dict[frozenset[NodeId], int] = {}
         self._triggers = plan.triggers()
+        self.due = list(plan.faults)
         starts = (fault for fault in plan.faults if not isinstance(fault, Crash))
         self.absent = frozenset(fault.target for fault in starts)
 
@@ -34,6 +35,10 @@ class Crashes:
             at_s = getattr(fault, "at_s", None)
             if at_s is not None:
                 emulator.env.call_at(at_s, URGENT, self._strike, fault)
+
+    def missed(self) -> list[str]:
+        """Return a sentence for each fault that the run ended without."""
+        return self._plan.missed(self.due)
 
     def tell_absent(self) -> None:
         """Tell the neighbours of nodes that start later that they are not there: nobody waits for them."""
@@ -61,6 +66,7 @@ class Crashes:
                     self._restart(self._emulator.machines[fault.target])
 
     def _strike(self, fault: Fault) -> None:
+        self.due = [other for other in self.due if other is not fault]
         machine = self._emulator.machines[fault.target]
         self._emulator.trace.add(self._emulator.now, machine.name, "fault", type(fault).__name__)
         if isinstance(fault, Crash):

@@ -155,6 +155,7 @@ class Emulator:
     def _finish(self, wall_s: float) -> Run:
         result = self.result
         result.duration_s, result.wall_s = self.now, wall_s
+        result.ends += self.crashes.missed()
         for machine in self.machines.values():
             if machine.life is not None:
                 result.nodes[machine.id] = machine.life.node

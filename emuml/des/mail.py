@@ -59,7 +59,7 @@ class Mail:
             network = emulator.cluster.network
             if network.bandwidth_bps is not None:
                 begins = max(now, self._free_s.get(link, 0.0))
-                left = arrives = self._free_s[link] = begins + size_bytes / network.bandwidth_bps
+                left = arrives = self._free_s[link] = begins + 8 * size_bytes / network.bandwidth_bps
             arrives += network.latency_s
             if emulator.choose is not None and network.latency_s > 0:
                 arrives += network.latency_s * emulator.choose(self._name(machine.id, to, message), DELAY_LEVELS)

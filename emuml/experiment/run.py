@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -83,7 +84,10 @@ def run(
     problem = experiment.workload.problem(experiment.seed)
     _check_faults(experiment, engine)
     _check_metrics(experiment, problem)
+    experiment.protocol.nodes(problem, experiment.roster())  # refuses what does not fit the data
     made_from = provenance(experiment.seed, engine, problem)
+    if engine == "tcp" and runtime is not None:
+        made_from["runtime"] = asdict(runtime)
     folder = RunDir(Path(out), experiment, engine, runtime, made_from) if out is not None else None
     observatory = Observatory(problem, experiment.stop_condition(), (folder.add_row,) if folder else ())
     if progress is not None:

@@ -8,12 +8,14 @@ known here.
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
-from emuml.errors import did_you_mean
+from emuml.errors import UserError, did_you_mean
+from emuml.spec import class_of
 
 _TAG = "tag:yaml.org,2002:"
 
@@ -159,7 +161,7 @@ def pairs(node: yaml.MappingNode, path: str, problems: list[Problem]) -> dict[st
 def override(root: yaml.Node, argument: str) -> None:
     """Lay ``key=value`` over a tree; keys are joined by points, values are YAML.
 
-    Another ``kind`` drops the parameters of the one that was there.
+    Another ``kind`` keeps the parameters that it has too, and drops the others.
 
     Raises
     ------
@@ -178,8 +180,17 @@ def override(root: yaml.Node, argument: str) -> None:
     slot = _Slot(node, last, source)
     old = slot.get()
     if last == "kind" and isinstance(node, yaml.MappingNode) and old is not None and old.value != value.value:
-        node.value = []
+        known = _parameters(str(value.value))
+        node.value = [(key, given) for key, given in node.value if key.value in known]
     slot.set(value)
+
+
+def _parameters(kind: str) -> frozenset[str]:
+    """Return the names of the parameters of a kind; none if there is no such kind, which is reported elsewhere."""
+    try:
+        return frozenset(field.name for field in fields(class_of(kind)))
+    except (UserError, ImportError, AttributeError):
+        return frozenset()
 
 
 class _Slot:

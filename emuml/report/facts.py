@@ -67,7 +67,7 @@ def decoding(view: View) -> str:
     inexact = int((errors > 0).sum())
     if not inexact:
         return f"all {len(errors)} rounds exact"
-    return f"{len(errors) - inexact} rounds exact, {inexact} not; mean squared error {number(float(errors.mean()))}"
+    return f"{len(errors) - inexact} rounds exact, {inexact} not; mean error ‖aB - 1‖² {number(float(errors.mean()))}"
 
 
 def seconds(value: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich import box
 from rich.panel import Panel
 from rich.table import Table
+from rich.text import Text
 
 from emuml.report.facts import facts
 from emuml.report.view import View
@@ -19,5 +20,5 @@ def summary(view: View) -> Panel:
     grid.add_column(overflow="fold")
     for name, value in facts(view):
         if name not in _LEFT_OUT:
-            grid.add_row(name, value)
-    return Panel(grid, title=view.label, title_align="left", box=box.ROUNDED, expand=False)
+            grid.add_row(name, Text(value))  # never markup: values may hold brackets
+    return Panel(grid, title=Text(view.label), title_align="left", box=box.ROUNDED, expand=False)

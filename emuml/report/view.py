@@ -120,21 +120,33 @@ class View:
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """Versions, seed, data and command; empty if the run did not finish."""
-        return dict(self.summary.get("provenance", {}))
+        """Versions, seed, data and command."""
+        recorded = self.summary.get("provenance")
+        if recorded is None and self.run_dir is not None:
+            recorded = _json(self.run_dir / "provenance.json")
+        return dict(recorded or {})
 
     def config(self) -> str:
         """Return the complete configuration as YAML."""
         return yaml.safe_dump({"engine": self.engine, **self.experiment.spec(Inputs())}, sort_keys=False)
 
     def expected_round_s(self) -> float | None:
-        """Return the mean seconds per round in closed form, for equal shares and free messages, if there is one."""
-        cluster = self.experiment.cluster
+        """Return the mean seconds per round in closed form, for equal shares and free messages, if there is one.
+
+        There is none for a real run whose tasks did not take what the cluster's law says.
+        """
+        cluster, scale = self.experiment.cluster, 1.0
+        if self.engine == "tcp":
+            runtime = self.provenance.get("runtime", {})
+            if runtime.get("inject", "floor") != "floor":
+                return None
+            scale = float(runtime.get("time_scale", 1.0))
         for promise in self.experiment.protocol.oracles():
             if promise.name == "round_s":
                 formula = names.load(promise.function)
                 try:
-                    return float(formula(workers=cluster.workers, compute=cluster.compute, **promise.arguments))
+                    mean_s = formula(workers=cluster.workers, compute=cluster.compute, **promise.arguments)
+                    return scale * float(mean_s)
                 except (UserError, AttributeError, ValueError):  # a law that theory cannot ask
                     return None
         return None

@@ -79,7 +79,7 @@ class Coordinator:
 
     async def run(self) -> None:
         """Run to the end; the result holds the error, if there is one."""
-        self.listener = await Listener.open(self.deployment.security, self._accepted, self._admit, "coordinator")
+        self.listener = Listener(self.deployment.security, self._accepted, self._admit, "coordinator")
         try:
             await self._start()
             if self.deployment.until_s is None:
@@ -300,6 +300,7 @@ class Coordinator:
                 self.fail(Deadlock(self.now, "\n".join([status.text for status in found] + gone)))
 
     async def _finish(self) -> None:
+        self.result.ends += self.faults.missed()
         self._finishing = True
         self.faults.close()
         for task in list(self._tasks):

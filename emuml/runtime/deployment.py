@@ -248,11 +248,12 @@ def call_spec(factory: Any, inputs: Inputs) -> dict[str, Any]:
     """
     function, arguments = (factory.func, factory.args) if isinstance(factory, partial) else (factory, ())
     name = getattr(function, "__qualname__", "<")
-    if "<" in name or (isinstance(factory, partial) and factory.keywords):
+    elsewhere = getattr(function, "__module__", "__main__") != "__main__"
+    if "<" in name or not elsewhere or (isinstance(factory, partial) and factory.keywords):
         raise UserError(
-            f"{factory!r} cannot be imported by name",
+            f"a node process cannot import {factory!r} by name",
             "nodes",
-            "a class or function of a module, or functools.partial of one with positional arguments",
+            "a class or function of a module that is not the script, or functools.partial of one, without keywords",
             "processes='shared' takes any callable",
         )
     return {"call": f"{function.__module__}:{name}", "arguments": [to_spec(argument, inputs) for argument in arguments]}

@@ -25,6 +25,7 @@ class FaultExecutor:
         self.absent = frozenset(f.target for f in self._plan.faults if isinstance(f, Start))
         self.pending = 0
         self._reached: set[After] = set()
+        self._due_yet = list(self._plan.faults)
         self._timers: list[asyncio.TimerHandle] = []
 
     def close(self) -> None:
@@ -59,6 +60,10 @@ class FaultExecutor:
 
         coordinator._background(act())
 
+    def missed(self) -> list[str]:
+        """Return a sentence for each fault that the run ended without."""
+        return self._plan.missed(self._due_yet)
+
     async def reached(self, after: After) -> None:
         """Execute what waits for a counter, the first time; return when it is done and visible to the neighbours."""
         if after in self._reached:
@@ -72,6 +77,7 @@ class FaultExecutor:
     async def _strike(self, faults: Sequence[Fault]) -> None:
         """Execute faults of one instant: all crashed nodes vanish before anybody is told (contract 10.4)."""
         coordinator = self._coordinator
+        self._due_yet = [fault for fault in self._due_yet if not any(fault is struck for struck in faults)]
         for fault in faults:
             coordinator.result.trace.add(coordinator.now, str(fault.target), "fault", type(fault).__name__)
         crashes = [fault for fault in faults if isinstance(fault, Crash)]

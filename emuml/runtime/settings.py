@@ -22,7 +22,8 @@ class RuntimeSettings:
         How the cluster's compute law acts on real tasks: a task ends no sooner than its drawn duration, or that much
         later than it would, or as it does.
     time_scale : float
-        Real seconds per second of the law.
+        Real seconds per second of the compute law. Times of fault plans and stop conditions are real seconds: they
+        are not scaled.
     detector : {"lan", "wan"}
         Patience with silent peers.
     start_deadline_s : float

@@ -34,7 +34,10 @@ def run_nodes(
     choose: Callable[[str, int], int] | None = None,
     folder: Path | None = None,
 ) -> Run:
-    """Run nodes and return the engine's record; failures of the run are in its ``error``.
+    """Run nodes and return the engine's record.
+
+    A run that fails does not raise: look at ``run.error``, whose ``__cause__`` is the exception of a handler, and at
+    ``run.stopped``, the reason given to ``ctx.stop``.
 
     Parameters
     ----------

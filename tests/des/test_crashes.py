@@ -22,9 +22,11 @@ TABLE = {
 }  # fmt: skip
 
 
-def cluster(latency_s=0.0, bandwidth_bps=None, exit_s=0.01, connect_s=0.0, unreachable_s=10.0, **options):
+def cluster(latency_s=0.0, bytes_per_s=None, exit_s=0.01, connect_s=0.0, unreachable_s=10.0, **options):
     detection = Detection(exit_s, connect_s, unreachable_s)
-    return Cluster(workers=1, network=Network(latency_s, bandwidth_bps), detection=detection, **options)
+    return Cluster(
+        workers=1, network=Network(latency_s, bytes_per_s and 8 * bytes_per_s), detection=detection, **options
+    )
 
 
 def told(seen, node, life=None):

@@ -12,8 +12,8 @@ from emuml.errors import NodeFailed
 from tests.des.scripted import emulate, on
 
 
-def cluster(latency_s=0.0, bandwidth_bps=None):
-    return Cluster(workers=1, storage=Storage(latency_s, bandwidth_bps))
+def cluster(latency_s=0.0, bytes_per_s=None):
+    return Cluster(workers=1, storage=Storage(latency_s, bytes_per_s))
 
 
 blocks = st.dictionaries(st.sampled_from(["a", 3, ("b", 1)]), st.integers(0, 9), min_size=1, max_size=2)
@@ -21,7 +21,7 @@ operations = st.lists(st.tuples(st.integers(0, 6), blocks | st.lists(st.sampled_
 
 
 @given(operations, st.sampled_from([0.0, 0.5, 2.0]), st.sampled_from([None, 16.0]))
-def test_operations_are_done_one_after_the_other_and_loads_see_earlier_saves(program, latency_s, bandwidth_bps):
+def test_operations_are_done_one_after_the_other_and_loads_see_earlier_saves(program, latency_s, bytes_per_s):
     times = sorted(at for at, _ in program)
     steps = [operation for _, operation in program]
 
@@ -36,7 +36,7 @@ def test_operations_are_done_one_after_the_other_and_loads_see_earlier_saves(pro
         else:
             ctx.load(int(name), operation)
 
-    _, seen = emulate({"worker-0": on(start=start, timer=timer)}, cluster(latency_s, bandwidth_bps), until_s=1e3)
+    _, seen = emulate({"worker-0": on(start=start, timer=timer)}, cluster(latency_s, bytes_per_s), until_s=1e3)
 
     committed, free_s, expected, log = {}, 0.0, [], []
     for number, (at, operation) in enumerate(zip(times, steps, strict=True)):
@@ -48,7 +48,7 @@ def test_operations_are_done_one_after_the_other_and_loads_see_earlier_saves(pro
             committed = committed | operation
         else:
             size = size_of({block: durable[block] for block in operation if block in durable})
-        free_s = max(at, free_s) + latency_s + (size / bandwidth_bps if bandwidth_bps else 0.0)
+        free_s = max(at, free_s) + latency_s + (size / bytes_per_s if bytes_per_s else 0.0)
         if isinstance(operation, dict):
             log.append((free_s, operation))
             expected.append((free_s, "saved", number))
@@ -57,7 +57,7 @@ def test_operations_are_done_one_after_the_other_and_loads_see_earlier_saves(pro
             expected.append((free_s, "loaded", number, found))
     got = [(row[0], *row[3:]) for row in seen if row[3] in ("saved", "loaded")]
     assert [row[1:] for row in got] == [row[1:] for row in expected]
-    if bandwidth_bps is None:
+    if bytes_per_s is None:
         assert [row[0] for row in got] == [row[0] for row in expected]
 
 

@@ -14,8 +14,8 @@ from tests.des.scripted import Bulk, Note, chooser, emulate, on
 SERVER, WORKERS = NodeId("server", 0), [NodeId("worker", index) for index in range(3)]
 
 
-def cluster(latency_s=0.0, bandwidth_bps=None):
-    return Cluster(workers=1, network=Network(latency_s, bandwidth_bps))
+def cluster(latency_s=0.0, bytes_per_s=None):
+    return Cluster(workers=1, network=Network(latency_s, bytes_per_s and 8 * bytes_per_s))
 
 
 def sends(plan):
@@ -45,17 +45,17 @@ plans = st.lists(
 
 @pytest.mark.slow
 @given(plans, st.sampled_from([0.0, 0.1, 3.0]), st.sampled_from([None, 70.0, 1e3, 1e9]))
-def test_a_message_leaves_when_its_link_is_free_and_arrives_a_latency_later(plan, latency_s, bandwidth_bps):
+def test_a_message_leaves_when_its_link_is_free_and_arrives_a_latency_later(plan, latency_s, bytes_per_s):
     _, seen = emulate(
-        {"server-0": sends(plan), "worker-0": None, "worker-1": None}, cluster(latency_s, bandwidth_bps), until_s=1e4
+        {"server-0": sends(plan), "worker-0": None, "worker-1": None}, cluster(latency_s, bytes_per_s), until_s=1e4
     )
 
     for peer in WORKERS[:2]:
         expected, free_s = [], 0.0
         for at_s, number, size in sorted((at_s, n, size) for n, (at_s, to, size) in enumerate(plan) if to == peer):
             arrives = at_s
-            if bandwidth_bps is not None:
-                arrives = free_s = max(at_s, free_s) + size_bytes(Bulk(np.zeros(size))) / bandwidth_bps
+            if bytes_per_s is not None:
+                arrives = free_s = max(at_s, free_s) + size_bytes(Bulk(np.zeros(size))) / bytes_per_s
             expected.append((arrives + latency_s, number))
         assert arrivals(seen, f"{peer}") == expected
 

@@ -226,7 +226,13 @@ def test_an_override_below_a_plain_kind_adds_its_parameters() -> None:
     assert loads(SMALL, overrides).experiment.protocol.code == FractionalRepetition(replication=2)
 
 
-def test_another_kind_drops_the_parameters_of_the_old_one() -> None:
+def test_another_kind_keeps_the_parameters_that_it_has_too() -> None:
+    text = SMALL.replace("data: breast-cancer", "data: digits, l2: 0.5")
+    workload = loads(text, ["workload.kind=linear-regression"]).experiment.workload
+    assert (type(workload).__name__, workload.data, workload.l2) == ("LinearRegression", "digits", 0.5)
+
+
+def test_another_kind_drops_the_parameters_that_it_does_not_have() -> None:
     experiment = load(EXAMPLE, ["protocol.code.kind=uncoded", "protocol.collect=null"]).experiment
     assert experiment.protocol == GradientCoding(code=Uncoded())
     same = load(EXAMPLE, ["protocol.code.kind=fractional-repetition"]).experiment

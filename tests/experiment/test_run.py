@@ -260,3 +260,23 @@ def test_a_target_of_another_name_is_refused_before_anything_runs(tmp_path):
     with pytest.raises(UserError, match=r"'validation_los' is no metric here.*did you mean 'validation_loss'"):
         run(small(rounds=None, stop=TargetLoss(0.1, "validation_los")), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_planned_fault_that_was_never_due_is_reported():
+    plan = FaultPlan((Crash("worker-1", after=("rnd", 2)), Crash("worker-4", at_s=1e6)))
+    lost = run(small(faults=plan)).lost
+
+    assert ["planned but never due: Crash(node='worker-1'" in lost[0], "worker-4" in lost[1]] == [True, True]
+
+
+def test_more_partitions_than_rows_are_refused_before_a_folder_is_made(tmp_path):
+    cluster = Cluster(workers=500, compute=Constant(1.0))
+    with pytest.raises(UserError, match="500 partitions for 96 training rows"):
+        run(small(cluster=cluster, protocol=GradientCoding(Uncoded())), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("wrong", ["a.yaml", None, GradientCoding])
+def test_what_is_no_experiment_is_refused(wrong):
+    with pytest.raises(UserError, match=r"an emuml\.Experiment"):
+        run(wrong)

@@ -26,3 +26,16 @@ def test_the_box_fits_and_has_the_facts(width: int) -> None:
     text = "\n".join(lines)
     for words in ("rounds", "5 (5 rounds done)", "closed form", "all 5 rounds exact", "no node", "sha256"):
         assert words in text
+
+
+def test_brackets_in_values_are_no_markup() -> None:
+    plan = emuml.FaultPlan([emuml.Crash("worker-2", after=("round", 3))])
+    cluster = Cluster(workers=3, compute=ShiftedExponential(0.05, 0.5))
+    experiment = emuml.Experiment(
+        LinearRegression(), GradientCoding(), cluster, rounds=5, faults=plan, name="a[b]c[/x]"
+    )
+    console = Console(file=io.StringIO(), width=200)
+    console.print(summary(View.of_result(emuml.run(experiment))))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "a[b]c[/x]" in text
+    assert "[round, 3]" in text or "('round', 3)" in text

@@ -77,9 +77,10 @@ class GradientCoding:
         Raises
         ------
         UserError
-            If the roster has no single server, or the code does not fit the number of workers.
+            If the roster has no single server, or the code does not fit the number of workers or of rows.
         """
         code = self._built(roster)
+        workload.partition_bounds(code.partitions)  # refuses more partitions than rows before anything runs
         found: dict[NodeId, tuple[str, Factory]] = {SERVER: ("server", partial(Server, code, workload, roster))}
         for worker in roster.of("worker"):
             found[worker] = ("worker", partial(Worker, code, workload, worker.index))
