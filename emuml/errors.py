@@ -171,10 +171,10 @@ class NodeFailed(RunFailed):
 
 def _place_of(error: BaseException) -> str:
     """Return `` (file:line)`` of the innermost frame of a traceback, or an empty string."""
-    frame, place = error.__traceback__, ""
-    while frame is not None:
-        frame, place = frame.tb_next, f" ({frame.tb_frame.f_code.co_filename}:{frame.tb_lineno})"
-    return place
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    return "" if frame is None else f" ({frame.tb_frame.f_code.co_filename}:{frame.tb_lineno})"
 
 
 class Deadlock(RunFailed):
