@@ -224,7 +224,8 @@ def test_a_second_ctrl_c_kills_what_does_not_end(tmp_path: Path) -> None:
 
 def test_a_node_that_raises_tells_where_and_how_to_see_it_again(tmp_path: Path) -> None:
     folder = tmp_path / "the run"
-    given = experiment(workers=3, worker="FaultyWorker")
+    # Uncoded, because a replica that answers first would cancel the task whose end raises.
+    given = experiment(workers=3, worker="FaultyWorker", code=Uncoded())
     with pytest.raises(NodeFailed) as caught:
         emuml.run(given, "tcp", out=folder)
     error, cause = caught.value, caught.value.__cause__
