@@ -114,7 +114,7 @@ class Connection(asyncio.BufferedProtocol):
         """Begin the handshake."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        if self._turned_away:
+        if self._turned_away or self.agreed.done():  # the latter if it was aborted before it was made
             self.abort(self._turned_away)
             return
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

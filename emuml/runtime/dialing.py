@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -18,6 +19,8 @@ from emuml.runtime import records
 from emuml.runtime.connection import Connection, NoConnection, Security
 from emuml.runtime.handshake import Acceptor, Dialer, Grant
 
+BACKLOG = 128
+ACCEPT_AGAIN_S = 0.2
 UNAUTHENTICATED_MAX = 64
 """Connections of one listener that have not proved themselves; more are closed at once."""
 
@@ -46,21 +49,15 @@ class Listener:
     Attributes
     ----------
     address : (str, int)
+    connections : set of Connection
+        All that came here and are not closed.
     strangers : set of Connection
         Those that have not proved themselves yet.
     refusals : deque of str
         Why the last of them were refused.
     """
 
-    def __init__(self, server: asyncio.Server, strangers: set[Connection], refusals: deque[str]) -> None:
-        self._server, self.strangers, self.refusals = server, strangers, refusals
-        host, port = server.sockets[0].getsockname()[:2]
-        self.address: tuple[str, int] = (host, port)
-
-    @classmethod
-    async def open(
-        cls, security: Security, accepted: Callable[[Connection], None], admit: Admit, what: str
-    ) -> Listener:
+    def __init__(self, security: Security, accepted: Callable[[Connection], None], admit: Admit, what: str) -> None:
         """Listen on an ephemeral port; ``accepted`` gets each connection that has proved itself.
 
         Raises
@@ -68,42 +65,77 @@ class Listener:
         RunFailed
             If this host gives no port.
         """
-        strangers: set[Connection] = set()
-        refusals: deque[str] = deque(maxlen=64)
-
-        def connect() -> Connection:
-            crowded = "too many unauthenticated connections" if len(strangers) >= UNAUTHENTICATED_MAX else ""
-            connection = Connection(_acceptor(security, admit), security, dialed=False, peer="", turned_away=crowded)
-            connection.on_open = accepted
-            if not crowded:
-                strangers.add(connection)
-            connection.agreed.add_done_callback(partial(settled, connection))
-            return connection
-
-        def settled(connection: Connection, agreed: asyncio.Future[None]) -> None:
-            strangers.discard(connection)
-            error = agreed.exception()
-            if error is not None:
-                refusals.append(str(error))
-
+        self._security, self._accepted, self._admit = security, accepted, admit
+        self._loop = asyncio.get_running_loop()
+        self._closing = False
+        self._entering: set[asyncio.Task[None]] = set()
+        self.connections: set[Connection] = set()
+        self.strangers: set[Connection] = set()
+        self.refusals: deque[str] = deque(maxlen=64)
         try:
-            loop = asyncio.get_running_loop()
-            server = await loop.create_server(connect, "127.0.0.1", 0, backlog=128, start_serving=False)
+            self._socket = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
         except OSError as error:
             raise RunFailed(f"the {what} cannot listen on 127.0.0.1: {error}") from error
+        self._socket.setblocking(False)
+        self.address: tuple[str, int] = self._socket.getsockname()[:2]
+        self._listen()
+
+    # Not loop.create_server: in CPython 3.11 it loses a connection that comes while it is being closed.
+    def _listen(self) -> None:
+        if not self._closing:
+            self._loop.add_reader(self._socket, self._readable)
+
+    def _readable(self) -> None:
+        for _ in range(BACKLOG):
+            try:
+                accepted, _ = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError:  # out of descriptors: those who wait can wait a little longer
+                self._loop.remove_reader(self._socket)
+                self._loop.call_later(ACCEPT_AGAIN_S, self._listen)
+                return
+            task = self._loop.create_task(self._enter(accepted))
+            self._entering.add(task)
+            task.add_done_callback(self._entering.discard)
+
+    async def _enter(self, accepted: socket.socket) -> None:
         try:
-            await server.start_serving()
-        except asyncio.CancelledError:  # create_server would lose the socket here
-            server.close()
-            raise
-        return cls(server, strangers, refusals)
+            await self._loop.connect_accepted_socket(self._connect, accepted)
+        except OSError:
+            accepted.close()
+
+    def _connect(self) -> Connection:
+        turned_away = "closing" if self._closing else ""
+        if len(self.strangers) >= UNAUTHENTICATED_MAX:
+            turned_away = "too many unauthenticated connections"
+        side = _acceptor(self._security, self._admit)
+        connection = Connection(side, self._security, dialed=False, peer="", turned_away=turned_away)
+        connection.on_open = self._accepted
+        self.connections.add(connection)
+        if not turned_away:
+            self.strangers.add(connection)
+        connection.agreed.add_done_callback(partial(self._settled, connection))
+        connection.closed.add_done_callback(lambda _: self.connections.discard(connection))
+        return connection
+
+    def _settled(self, connection: Connection, agreed: asyncio.Future[None]) -> None:
+        self.strangers.discard(connection)
+        error = agreed.exception()
+        if error is not None:
+            self.refusals.append(str(error))
 
     async def close(self) -> None:
-        """Stop listening; strangers are turned away."""
-        self._server.close()
-        for connection in list(self.strangers):
+        """Stop listening, and close all that came here at once."""
+        self._closing = True
+        self._loop.remove_reader(self._socket)
+        self._socket.close()
+        if self._entering:
+            await asyncio.wait(self._entering)
+        for connection in list(self.connections):
             connection.abort("closing")
-        await asyncio.sleep(0)
+        if self.connections:
+            await asyncio.wait([connection.closed for connection in self.connections])
 
 
 def _hello(security: Security) -> records.DialerHello:

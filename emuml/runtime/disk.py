@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from emuml import effects as fx
 from emuml.blocks import size_of
-from emuml.errors import RunFailed
+from emuml.errors import NodeFailed
 from emuml.journal import blocks_digest
 from emuml.runtime.store import LogStore
 from emuml.runtime.threads import submit
@@ -59,7 +59,7 @@ class Disk:
             if error is None:
                 host.put(partial(entry, future.result()))
                 return
-            failed = RunFailed(f"{host.name}: storage: {error}")
+            failed = NodeFailed(host.name, host.incarnation, host.now, "storage")
             failed.__cause__ = error
             host.fail(failed)
 

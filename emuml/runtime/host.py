@@ -19,7 +19,7 @@ import msgspec
 from emuml import effects as fx
 from emuml.checks import Checker
 from emuml.directory import Directory
-from emuml.errors import NodeFailed, RunFailed
+from emuml.errors import NodeFailed
 from emuml.journal import JournalWriter, blocks_digest, value_digest
 from emuml.life import Life
 from emuml.links import Links
@@ -335,7 +335,7 @@ class Host:
         self.member.to_coordinator(system.StopRequest(effect.reason, self.now))
         self.ended = True
 
-    def fail(self, error: RunFailed) -> None:
+    def fail(self, error: NodeFailed) -> None:
         """Report a failure that ends the run."""
         self.ended = True
         self.rest = None

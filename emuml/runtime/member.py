@@ -15,7 +15,7 @@ from itertools import chain, repeat
 from typing import Any, BinaryIO
 
 from emuml.directory import Directory
-from emuml.errors import NodeFailed, RunFailed
+from emuml.errors import NodeFailed
 from emuml.journal import Header, JournalWriter
 from emuml.message import Decoder, Message
 from emuml.node import Node, NodeId, PeerState, message_types
@@ -101,7 +101,7 @@ class Member:
         spec = self.spec
         decoder = Decoder(message_types(node))
         self.security = Security(spec.run, spec.secret, spec.node, spec.incarnation, decoder, spec.settings)
-        self.listener = await Listener.open(self.security, self._accepted, self._admit, "node")
+        self.listener = Listener(self.security, self._accepted, self._admit, "node")
         await dial(spec.coordinator, self.security.without_messages(), "coordinator", opened=self._joined)
         talks_to = None if node.talks_to is None else sorted(node.talks_to)
         address, schema = self.listener.address, decoder.schema
@@ -273,13 +273,10 @@ class Member:
             return
         for peer, connection in self.peers.items():
             host.sessions[peer, connection.session] = connection
-        host.begin(elapsed_s, self.sessions, self._absent, joining)
-        for peer in sorted(self._absent):  # they start later; nobody is to wait for them
+        absent = frozenset(NodeId.parse(peer) for peer in self.roster.result().absent)
+        host.begin(elapsed_s, self.sessions, absent, joining)
+        for peer in sorted(absent):  # they start later; nobody is to wait for them
             host.closed(peer, 0, "absent")
-
-    @property
-    def _absent(self) -> frozenset[NodeId]:
-        return frozenset(NodeId.parse(peer) for peer in self.roster.result().absent)
 
     def _peer_exited(self, peer: NodeId, incarnation: int) -> None:
         self.exited.add((peer, incarnation))
@@ -321,17 +318,14 @@ class Member:
         for connection in dirty:
             connection.flush()
 
-    def failed(self, error: RunFailed) -> None:
+    def failed(self, error: NodeFailed) -> None:
         """Report a failure of this node; the coordinator ends the run."""
         cause = error.__cause__ or error
         if self._on_error is not None:
             self._on_error(cause)
-        event, now = (
-            (error.event, error.now) if isinstance(error, NodeFailed) else ("", self.host.now if self.host else 0.0)
-        )
-        text = "".join(traceback.format_exception(cause))
-        name = type(cause).__name__
-        self.to_coordinator(system.Failed(self.spec.node, self.spec.incarnation, now, event, name, str(cause), text))
+        name, text = type(cause).__name__, "".join(traceback.format_exception(cause))
+        at = (error.node, error.incarnation, error.now, error.event)
+        self.to_coordinator(system.Failed(*at, name, str(cause), text))
         self.flush()
 
     def _silence(self, peer: NodeId, session: int, state: PeerState) -> None:
@@ -366,7 +360,7 @@ class Member:
         self._end("killed")
 
     async def _close(self) -> None:
-        host, coordinator = self.host, self.coordinator
+        host = self.host
         if host is not None:
             host.close()
             if not self.killed:
@@ -376,19 +370,29 @@ class Member:
                 self.flush()
             if host.journal is not None:
                 host.journal.settle()
-        for task in list(self._tasks):
-            task.cancel()
-        for connection in list(self.peers.values()):
-            connection.close("finished")
-        if coordinator is not None:
-            coordinator.close("finished")
-            await asyncio.wait([coordinator.closed], timeout=self.spec.settings.drain_s)
-        if self.listener is not None:
-            await self.listener.close()
+        await self._hang_up()
         if host is not None:
             await host.disk.finish()
         for stream in self._files:
             stream.close()
+
+    async def _hang_up(self) -> None:
+        """Close all connections; what was sent to the coordinator leaves, if it takes it within ``drain_s``."""
+        tasks, connections = list(self._tasks), list(self.peers.values())
+        if self.coordinator is not None:
+            connections.append(self.coordinator)
+        for task in tasks:
+            task.cancel()
+        for connection in connections:
+            connection.close("finished")
+        if connections:
+            await asyncio.wait([connection.closed for connection in connections], timeout=self.spec.settings.drain_s)
+        for connection in connections:
+            connection.abort("it did not take what was sent")
+        if tasks:
+            await asyncio.wait(tasks)
+        if self.listener is not None:
+            await self.listener.close()
 
     def _statistics(self, host: Host) -> dict[str, float]:
         tasks = {"tasks": float(host.slots.completed), "delay_overruns": float(host.slots.overruns)}

@@ -74,7 +74,7 @@ class Port:
 @asynccontextmanager
 async def port(here: Security | None = None) -> AsyncIterator[Port]:
     found = Port()
-    found.listener = await Listener.open(here or security(), found.accept, found.admit, "test")
+    found.listener = Listener(here or security(), found.accept, found.admit, "test")
     try:
         yield found
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from functools import partial
 from pathlib import Path
@@ -244,6 +245,19 @@ def test_the_coordinator_admits_only_the_life_that_it_started(monkeypatch: pytes
     assert asked == [["fenced", None, "fenced"], ["node", "node"]] * 2
 
 
+class UntilLost(Meddler):
+    """Stops when the coordinator knows that a worker is gone."""
+
+    def __init__(self, meddle: Any) -> None:
+        super().__init__(0, meddle)
+
+    def on_peer(self, ctx: Any, peer: NodeId, state: PeerState) -> None:
+        ctx.set_timer("gone", 0.2)
+
+    def on_timer(self, ctx: Any, name: str) -> None:
+        ctx.stop("it is gone")
+
+
 def test_a_node_without_its_coordinator_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     def meddle(returns: int) -> None:
         if returns == 3:
@@ -259,8 +273,8 @@ def test_a_node_without_its_coordinator_ends(monkeypatch: pytest.MonkeyPatch) ->
             found[self.spec.node] = self
 
     monkeypatch.setattr(deployment, "Member", Seen)
-    run = shared(partial(Meddler, 8, meddle), Player, Player)
-    assert run.stopped == "enough"
+    run = shared(partial(UntilLost, meddle), Player, Player)
+    assert run.stopped == "it is gone"
     assert [end.partition(" at t=")[0] for end in run.ends] == ["worker-0 (life 1) finished"]
 
 
@@ -284,9 +298,9 @@ def test_a_killed_node_that_had_not_joined() -> None:
 
 
 def test_run_failed_is_what_a_run_that_cannot_listen_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(self: Any, *arguments: Any, **options: Any) -> Any:
+    def refuse(*arguments: Any, **options: Any) -> Any:
         raise OSError("no more ports")
 
-    monkeypatch.setattr(asyncio.BaseEventLoop, "create_server", refuse)
+    monkeypatch.setattr(socket, "create_server", refuse)
     with pytest.raises(RunFailed, match=r"cannot listen on 127\.0\.0\.1: no more ports"):
         shared(Player, Player)
