@@ -94,7 +94,7 @@ class Member:
                 await self.shutdown
         finally:
             joining.cancel()
-            await asyncio.wait({joining})
+            await asyncio.gather(joining, return_exceptions=True)
             await self._close()
 
     async def _join(self, node: Node) -> None:

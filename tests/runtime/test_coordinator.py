@@ -139,6 +139,14 @@ def test_several_counters_in_one_log() -> None:
     assert [end.partition(" (")[0] for end in run.ends] == ["worker-0", "worker-1"]
 
 
+def test_more_nodes_than_strangers_are_let_in_at_once() -> None:
+    class Spoke(Player):
+        talks_to = frozenset({"server"})
+
+    run = shared(partial(Player, 300), *[Spoke] * 100)
+    assert run.stopped == "enough"
+
+
 def test_a_deadlock_names_what_everybody_waits_for() -> None:
     class Silent(Player):
         def on_message(self, ctx: Any, sender: NodeId, message: Ball) -> None:
