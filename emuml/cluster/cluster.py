@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Gt, Le
 
 from emuml.cluster.compute import ComputeModel, Instant
 from emuml.spec import check
+
+WORKERS_MAX = 10_000_000
+"""More would not fit into the memory of any host: each takes about a kilobyte."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class Cluster:
         From a cancel to the moment the slot is free, in the emulator.
     """
 
-    workers: Annotated[int, Gt(0)]
+    workers: Annotated[int, Gt(0), Le(WORKERS_MAX)]
     servers: Annotated[int, Gt(0)] = 1
     compute: ComputeModel = field(default_factory=Instant)
     network: Network = field(default_factory=Network)
