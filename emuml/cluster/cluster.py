@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Gt
 
 from emuml.cluster.compute import ComputeModel, Instant
+from emuml.errors import UserError
 from emuml.spec import check
 
 WORKERS_MAX = 10_000_000
@@ -85,7 +86,7 @@ class Cluster:
         From a cancel to the moment the slot is free, in the emulator.
     """
 
-    workers: Annotated[int, Gt(0), Le(WORKERS_MAX)]
+    workers: Annotated[int, Gt(0)]
     servers: Annotated[int, Gt(0)] = 1
     compute: ComputeModel = field(default_factory=Instant)
     network: Network = field(default_factory=Network)
@@ -96,3 +97,5 @@ class Cluster:
 
     def __post_init__(self) -> None:
         check(self)
+        if self.workers > WORKERS_MAX:
+            raise UserError(f"got {self.workers}", "Cluster.workers", f"at most {WORKERS_MAX:,}")
