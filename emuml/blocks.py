@@ -13,6 +13,7 @@ import numpy as np
 
 from emuml.errors import ContractError
 from emuml.lazy import Deferred, array_of
+from emuml.node import NodeId
 
 _SCALARS = (int, float, str, bool, bytes, type(None))
 _ALLOWED = "int, float, str, bool, bytes, None, arrays, and lists, tuples and dicts of these"
@@ -119,6 +120,20 @@ def checked_id(block: Any) -> Any:
     if type(block) in (str, int) or (type(block) is tuple and all(checked_id(part) == part for part in block)):
         return block
     raise ContractError(f"block id {block!r}; allowed: a string, an integer, or a tuple of these")
+
+
+def checked_tag(tag: Any) -> Any:
+    """Return the tag of a task, save or load.
+
+    Raises
+    ------
+    ContractError
+        If a journal could not give it back: it is no string, 64-bit integer, node id, or tuple of these.
+    """
+    is_plain = type(tag) in (str, bool, NodeId) or (type(tag) is int and -(2**63) <= tag < 2**63)
+    if is_plain or (type(tag) is tuple and all(checked_tag(part) == part for part in tag)):
+        return tag
+    raise ContractError(f"tag {tag!r}; allowed: a string, a 64-bit integer, a node id, or a tuple of these")
 
 
 def _handed_out(value: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from emuml import effects as fx
-from emuml.blocks import checked_id, snapshot
+from emuml.blocks import checked_id, checked_tag, snapshot
 from emuml.errors import ContractError, MessageError, StaleContext, StreamReused, TagInUse, UnknownPeer
 from emuml.message import Message, freeze, freeze_array, size_bytes
 from emuml.node import NodeId
@@ -125,6 +125,8 @@ class Context:
             If ``after_s`` is negative, infinite or not a number.
         """
         life = self._live("set_timer")
+        if type(name) is not str:
+            raise ContractError(f"{self.id}: timer {name!r}; allowed: a string")
         if not 0 <= after_s < float("inf"):
             raise ContractError(f"{self.id}: timer {name!r} after {after_s!r} s; allowed: finite seconds >= 0")
         life.effects.append(fx.SetTimer(name, float(after_s), life.arm(name)))
@@ -149,7 +151,7 @@ class Context:
         life = self._live("compute")
         if not isinstance(task, Task):
             raise ContractError(f"{self.id}: compute needs an emuml.Task, got {type(task).__name__}")
-        if tag in life.tasks:
+        if checked_tag(tag) in life.tasks:
             raise TagInUse(str(self.id), str(tag))
         frozen = tuple(freeze_array(item) if isinstance(item, np.ndarray) else item for item in task.inputs)
         if any(new is not old for new, old in zip(frozen, task.inputs, strict=True)):
@@ -175,11 +177,13 @@ class Context:
             If a value or an id is of a type that stores do not keep.
         """
         life = self._live("save")
-        life.effects.append(fx.Save(tag, {checked_id(block): snapshot(value) for block, value in blocks.items()}))
+        life.effects.append(
+            fx.Save(checked_tag(tag), {checked_id(block): snapshot(value) for block, value in blocks.items()})
+        )
 
     def load(self, tag: Hashable, ids: Iterable[Any]) -> None:
         """Read the newest committed values of blocks; they come as ``on_loaded(tag, blocks)``."""
-        self._live("load").effects.append(fx.Load(tag, tuple(ids)))
+        self._live("load").effects.append(fx.Load(checked_tag(tag), tuple(checked_id(block) for block in ids)))
 
     def log(self, **metrics: float | str) -> None:
         """Record numbers and short texts, in order with the other effects; never an input of anything."""

@@ -19,6 +19,7 @@ from emuml import effects as fx
 from emuml.errors import FormatError
 from emuml.lazy import Deferred, array_of
 from emuml.message import Message, digest
+from emuml.node import NodeId
 
 FORMAT = 1
 MAGIC = b"EMUMLJNL"
@@ -69,7 +70,7 @@ class JournalWriter:
 
     def add(self, now: float, kind: str, details: list[Any], effects: int) -> None:
         """Append one step; :meth:`settle` makes it leave the process."""
-        step = Step(self._count, now, kind, details, effects)
+        step = Step(self._count, now, kind, [_written(detail) for detail in details], effects)
         self._count += 1
         if self._keep:
             self.steps.append(step)
@@ -126,8 +127,17 @@ def _steps(data: bytes, position: int, path: Path) -> Iterator[Step]:
 
 
 def tag_of(value: Any) -> Any:
-    """Return a tag or block id as it was before encoding: arrays of the codec become tuples again."""
+    """Return a tag or block id as it was before it was written: tuples and node ids come back."""
+    if isinstance(value, dict):
+        return NodeId.parse(value["node"])
     return tuple(tag_of(item) for item in value) if isinstance(value, list) else value
+
+
+def _written(value: Any) -> Any:
+    """Return a detail as it is written: node ids are marked, tuples become lists."""
+    if isinstance(value, NodeId):
+        return {"node": str(value)}
+    return [_written(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def value_digest(value: Any, crc: int = 0) -> int:

@@ -122,7 +122,7 @@ class Life:
             else:
                 with self.checker.around(self):
                     self._dispatch(ctx, event)
-        except Exception as error:
+        except (Exception, SystemExit, GeneratorExit) as error:
             self.effects = []
             raise NodeFailed(str(self.id), self.incarnation, now, self.last_event) from error
         finally:

@@ -207,7 +207,11 @@ def _checked_plain(value: Any, hint: Any, origin: Any, where: str) -> Any:
         return value
     if wanted in (int, float) and isinstance(value, bool):
         raise UserError(f"got {value!r}", where, "an integer" if wanted is int else "a number")
-    if getattr(wanted, "_is_protocol", False) or isinstance(value, wanted):
+    if getattr(wanted, "_is_protocol", False):
+        if isinstance(value, type) or not all(hasattr(value, name) for name in _members(wanted)):
+            raise UserError(f"got {value!r}", where, f"an object of the kind {wanted.__name__}")
+        return value
+    if isinstance(value, wanted):
         return value
     allowed = {int: "an integer", float: "a number", str: "text", bool: "true or false"}.get(wanted, wanted.__name__)
     raise UserError(f"got {value!r}", where, allowed)
@@ -219,6 +223,12 @@ _BOUNDS: dict[type, tuple[Callable[[Any, Any], bool], str, str]] = {
     annotated_types.Lt: (operator.lt, "lt", "< "),
     annotated_types.Le: (operator.le, "le", "<= "),
 }
+
+
+def _members(protocol: Any) -> set[str]:
+    """Return the names that an object of a typing protocol has."""
+    bases = (base for base in protocol.__mro__ if getattr(base, "_is_protocol", False))
+    return {name for base in bases for name in vars(base) if not name.startswith("_")}
 
 
 def _check_bound(value: Any, bound: Any, where: str) -> None:

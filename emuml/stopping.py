@@ -30,6 +30,10 @@ class StopCondition:
         """Tell whether observed metrics end the training."""
         return False
 
+    def steps_max(self) -> int | None:
+        """Return after how many rounds or updates training is over at the latest, if that is known."""
+        return None
+
     def watched(self) -> frozenset[str]:
         """Return the names of the metrics that :meth:`reached_by` looks at."""
         return frozenset()
@@ -53,6 +57,10 @@ class Rounds(StopCondition):
 
     count: Annotated[int, Gt(0)]
 
+    def steps_max(self) -> int:
+        """See :class:`StopCondition`."""
+        return self.count
+
     def reached(self, rounds: int, updates: int, now_s: float) -> bool:
         """See :class:`StopCondition`."""
         return rounds >= self.count
@@ -63,6 +71,10 @@ class Updates(StopCondition):
     """After ``count`` updates of the parameters."""
 
     count: Annotated[int, Gt(0)]
+
+    def steps_max(self) -> int:
+        """See :class:`StopCondition`."""
+        return self.count
 
     def reached(self, rounds: int, updates: int, now_s: float) -> bool:
         """See :class:`StopCondition`."""
@@ -101,6 +113,10 @@ class AnyOf(StopCondition):
     """Whichever of ``conditions`` comes first."""
 
     conditions: tuple[StopCondition, ...]
+
+    def steps_max(self) -> int | None:
+        """See :class:`StopCondition`."""
+        return min((most for c in self.conditions if (most := c.steps_max()) is not None), default=None)
 
     def reached(self, rounds: int, updates: int, now_s: float) -> bool:
         """See :class:`StopCondition`."""

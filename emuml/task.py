@@ -83,9 +83,18 @@ class Task:
 
     def key(self) -> Hashable:
         """Return what identifies the value: the function, and its inputs by identity (arrays) or value."""
-        return (self.function, tuple(item if _has_value(item) else id(item) for item in self.inputs))
+        return (self.function, *map(_identity, self.inputs))
 
 
-def _has_value(item: object) -> bool:
-    """Tell whether an input is known by its value; arrays, and results not made yet, are known by identity."""
-    return not hasattr(item, "__array_ufunc__")
+def _identity(item: object) -> Hashable:
+    """Return what tells an input from every other: 3, 3.0 and True differ, and so do 0.0 and -0.0.
+
+    Arrays, and results that may not be made yet, are known by identity.
+    """
+    if hasattr(item, "__array_ufunc__"):
+        return id(item)
+    if isinstance(item, float):
+        return float, item.hex()
+    if type(item) is tuple:
+        return tuple(map(_identity, item))
+    return type(item), item

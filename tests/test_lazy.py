@@ -188,3 +188,11 @@ def test_a_result_is_read_only_and_is_not_made_by_being_passed_on():
     assert not result.evaluated
     with pytest.raises(ValueError, match="read-only"):
         result[0] = 1.0
+
+
+@pytest.mark.parametrize(("one", "other"), [(3, 3.0), (1, True), (0.0, -0.0), ((1, 2), (1.0, 2.0)), ("1", 1)])
+def test_tasks_of_equal_but_different_inputs_are_told_apart(one, other):
+    """Else the emulator would share one result for both, which the runtime does not."""
+    keys = {Task(doubled, (given,), 1.0, (1,)).key() for given in (one, other)}
+    assert len(keys) == 2
+    assert Task(doubled, (one,), 1.0, (1,)).key() in keys

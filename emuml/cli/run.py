@@ -35,8 +35,7 @@ def run(
     from emuml.report.view import View
 
     loaded = load(file, overrides or ())
-    folder = out or new_folder(loaded.experiment.name)
-    result = _run(loaded, chosen(engine) or loaded.engine, folder)
+    result, folder = _run(loaded, chosen(engine) or loaded.engine, out)
     view = View.of_result(result)
     report = write_report([view], folder / "report.html")
     if as_json:
@@ -50,7 +49,20 @@ def run(
         print(f"report: {report}")
 
 
-def _run(loaded: Loaded, engine: str, folder: Path) -> Result:
+def _run(loaded: Loaded, engine: str, out: Path | None) -> tuple[Result, Path]:
+    """Run in the folder given, or in a new one; of runs that begin in one second, each finds a folder of its own."""
+    from emuml.experiment.run_dir import FolderTaken
+
+    while True:
+        folder = out or new_folder(loaded.experiment.name)
+        try:
+            return _run_in(loaded, engine, folder), folder
+        except FolderTaken:
+            if out is not None:
+                raise
+
+
+def _run_in(loaded: Loaded, engine: str, folder: Path) -> Result:
     """Run, and say where the rest is when it ends early."""
     import emuml
 

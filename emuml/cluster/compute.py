@@ -19,7 +19,7 @@ from annotated_types import Ge, Gt
 from numpy.typing import ArrayLike, NDArray
 
 from emuml import _kernels
-from emuml.errors import UserError
+from emuml.errors import RunFailed, UserError
 from emuml.node import NodeId
 from emuml.spec import check
 from emuml.streams import halves, stream_key
@@ -245,7 +245,7 @@ class DelayTrace:
 
         def duration_s(draw: int, load: float) -> float:
             if not 0 <= draw < rounds:
-                raise UserError(f"{node} asks for draw {draw}", "delay-trace.array", f"draws from 0 to {rounds - 1}")
+                raise RunFailed(f"{node} asks for draw {draw} of a delay trace that has draws 0 to {rounds - 1}")
             return float(column[draw])
 
         return duration_s

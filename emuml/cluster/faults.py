@@ -70,8 +70,8 @@ class Crash(Fault):
 
     node: str
     at_s: Annotated[float, Ge(0)] | None = None
-    after: After | None = None
     restart_after_s: Annotated[float, Ge(0)] | None = None
+    after: After | None = None
     restart_after: After | None = None
 
     def __post_init__(self) -> None:

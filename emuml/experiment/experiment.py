@@ -56,10 +56,10 @@ class Experiment:
         check(self)
         if self.seed >= 2**64:
             raise UserError(f"got {self.seed}", "experiment.seed", "an integer below 2**64")
-        if not isinstance(self.protocol, TrainingProtocol):
-            raise UserError(f"{type(self.protocol).__name__} is no protocol", "experiment.protocol")
-        if not hasattr(self.workload, "problem"):
-            raise UserError(f"{type(self.workload).__name__} is no workload", "experiment.workload")
+        if isinstance(self.protocol, type) or not isinstance(self.protocol, TrainingProtocol):
+            raise UserError(f"{_name(self.protocol)} is no protocol", "experiment.protocol")
+        if isinstance(self.workload, type) or not hasattr(self.workload, "problem"):
+            raise UserError(f"{_name(self.workload)} is no workload", "experiment.workload")
         if self.rounds is None and self.stop is None:
             raise UserError("nothing says when to stop", "experiment", "rounds=100, or stop=...")
         self._check_extent()
@@ -75,8 +75,9 @@ class Experiment:
                 "cluster.workers",
                 f"an integer in 1..{workers}",
             )
-        if rounds is not None and self.rounds is not None and self.rounds > rounds:
-            raise UserError(f"{law} has {rounds} rounds, got {self.rounds}", "rounds", f"an integer in 1..{rounds}")
+        limit = self.stop_condition().steps_max()
+        if rounds is not None and limit is not None and limit > rounds:
+            raise UserError(f"{law} has {rounds} rounds, got {limit}", "rounds", f"an integer in 1..{rounds}")
 
     def stop_condition(self) -> StopCondition:
         """Return when training ends: ``stop``, ``rounds``, or whichever comes first."""
@@ -93,3 +94,8 @@ class Experiment:
         spec = to_spec(self, inputs)
         spec.pop("kind")
         return dict(spec)
+
+
+def _name(given: object) -> str:
+    """Return what a wrong part is called: a class is not an object of it."""
+    return f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__

@@ -47,6 +47,7 @@ def replay(source: Result | str | Path) -> Result:
     if not isinstance(source, Result):
         return _replay_folder(Path(source))
     if not source.run.journals:
+        _refuse_without_journals(source.engine)
         encode = msgspec.msgpack.Encoder(enc_hook=str).encode
         again = _run_again(source.experiment, map(encode, source.trace.rows), complete=True)
         _compare(source.parameters_sha256, again)
@@ -100,7 +101,8 @@ def _replay_folder(folder: Path) -> Result:
 
     if not (folder / "config.yaml").is_file():
         raise UserError("there is no config.yaml", str(folder), "a run directory")
-    experiment, complete = load(folder / "config.yaml").experiment, (folder / "summary.json").is_file()
+    loaded, complete = load(folder / "config.yaml"), (folder / "summary.json").is_file()
+    experiment = loaded.experiment
     _check_data(folder, experiment)
     journals = {}
     for path in sorted(folder.glob("nodes/*/journal")):
@@ -109,10 +111,16 @@ def _replay_folder(folder: Path) -> Result:
     if journals:
         again = replay_journals(experiment, journals)
     else:
+        _refuse_without_journals(loaded.engine)
         again = _run_again(experiment, read_encoded(folder / "trace"), complete)
     if complete:
         _compare(parameters_sha256(_recorded_parameters(folder)), again)
     return again
+
+
+def _refuse_without_journals(engine: str) -> None:
+    if engine != "des":
+        raise UserError("the run kept no journals, so it cannot be replayed", "replay", "runtime.journal=true")
 
 
 def _recorded_parameters(folder: Path) -> NDArray[Any]:

@@ -76,10 +76,13 @@ def run(
     >>> emuml.run(experiment).rounds
     3
     """
+    beside = tuple(beside)
     if not isinstance(experiment, experiment_module.Experiment):
         raise UserError(f"got {experiment!r}", "run", "an emuml.Experiment")
     if engine not in ("des", "tcp"):
         raise UserError(f"got {engine!r}", "engine", "'des' or 'tcp'")
+    if engine == "tcp" and tuple(beside):
+        raise UserError("SimPy processes run beside emulated nodes only", "beside", "engine='des'")
     began = time.perf_counter()
     problem = experiment.workload.problem(experiment.seed)
     _check_faults(experiment, engine)

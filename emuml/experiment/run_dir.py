@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from emuml.runtime.settings import RuntimeSettings
 
 FORMAT = 1
+
+
+class FolderTaken(UserError):
+    """A run directory that holds a run already."""
 
 
 class RunDir:
@@ -41,8 +46,6 @@ class RunDir:
         self.path = path
         try:
             path.mkdir(parents=True, exist_ok=True)
-            if (path / "config.yaml").exists():
-                raise UserError(f"{path} already holds a run", "out", "a new folder")
             self._write_config(experiment, engine, runtime)
             (path / "provenance.json").write_text(json.dumps(made_from or {}, indent=1) + "\n")
             self.trace_stream: BinaryIO | None = (path / "trace").open("wb") if engine == "des" else None
@@ -58,8 +61,12 @@ class RunDir:
         spec = {"format": FORMAT, "engine": engine, **experiment.spec(inputs)}
         if runtime is not None:
             spec["runtime"] = {name: value for name, value in to_spec(runtime, inputs).items() if name != "kind"}
+        try:
+            with (self.path / "config.yaml").open("x") as stream:  # exclusive: of two runs at once, one gets the folder
+                stream.write(yaml.safe_dump(spec, sort_keys=False))
+        except FileExistsError:
+            raise FolderTaken(f"{self.path} already holds a run", "out", "a new folder") from None
         inputs.write(self.path / "inputs")
-        (self.path / "config.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
 
     def add_row(self, row: dict[str, Any]) -> None:
         """Append a row of metrics; it is in the file when this returns."""
@@ -92,17 +99,23 @@ class RunDir:
         result.run_dir = self.path
         np.save(self.path / "parameters.npy", result.parameters, allow_pickle=False)
         (self.path / "summary.json").write_text(json.dumps(result.summary(), indent=1) + "\n")
-        latest = self.path.parent / "latest"
-        if latest.is_symlink() or not latest.exists():
-            temporary = self.path.parent / f".latest-{os.getpid()}"
-            temporary.symlink_to(self.path.name)
-            temporary.replace(latest)
+        with suppress(OSError):  # a convenience: a parent that cannot be written does not undo a run
+            _point_here(self.path.resolve())
 
     def close(self) -> None:
         """Close the files."""
         self._metrics.close()
         if self.trace_stream is not None:
             self.trace_stream.close()
+
+
+def _point_here(path: Path) -> None:
+    """Let ``latest`` beside a run directory point to it, unless something else has that name."""
+    latest = path.parent / "latest"
+    if latest.is_symlink() or not latest.exists():
+        temporary = path.parent / f".latest-{os.getpid()}"
+        temporary.symlink_to(path.name)
+        temporary.replace(latest)
 
 
 def _text(value: Any) -> str:

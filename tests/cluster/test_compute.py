@@ -19,7 +19,7 @@ from emuml.cluster.compute import (
     ShiftedExponential,
     erasurehead_delays,
 )
-from emuml.errors import UserError
+from emuml.errors import RunFailed, UserError
 from emuml.node import NodeId
 from emuml.spec import Inputs, from_spec, to_spec
 from emuml.streams import stream_key, unit_exponential_at
@@ -193,7 +193,7 @@ def test_traces_are_equal_by_content():
 
 @pytest.mark.parametrize("draw", [-1, 2])
 def test_a_draw_outside_the_trace_is_refused(draw):
-    with pytest.raises(UserError, match=rf"worker-1 asks for draw {draw}; allowed: draws from 0 to 1"):
+    with pytest.raises(RunFailed, match=rf"worker-1 asks for draw {draw} of a delay trace that has draws 0 to 1"):
         SMALL.sampler(0, NodeId("worker", 1))(draw, 1.0)
 
 

@@ -59,6 +59,11 @@ BAD = {
     "two servers": ({"cluster": Cluster(workers=6, servers=2)}, r"cluster\.servers: got 2 servers; allowed: 1"),
     "narrow trace": ({"cluster": Cluster(workers=6, compute=DelayTrace(np.ones((9, 3))))}, "durations for 3 workers"),
     "short trace": ({"cluster": Cluster(workers=6, compute=DelayTrace(np.ones((7, 6))))}, "has 7 rounds, got 8"),
+    "short trace, joined": (
+        {"rounds": None, "stop": Rounds(10) | Seconds(5), "cluster": Cluster(6, compute=DelayTrace(np.ones((7, 6))))},
+        "has 7 rounds, got 10",
+    ),
+    "a class for a protocol": ({"protocol": GradientCoding}, "the class GradientCoding is no protocol"),
     "few workers": ({"protocol": GradientCoding(FractionalRepetition(7))}, "7 replicas need as many workers, got 6"),
     "collect": ({"protocol": GradientCoding(IgnoreStragglers(), collect=7)}, "collect: got 7; allowed: an integer in"),
     "uncoded collect": ({"protocol": GradientCoding(collect=5)}, "Uncoded waits for all 6 workers"),
@@ -71,3 +76,10 @@ def test_what_cannot_be_meant_is_refused_at_once(case):
     changed, said = BAD[case]
     with pytest.raises(UserError, match=said):
         small(**changed)
+
+
+def test_parts_of_another_kind_are_refused_where_they_are_given():
+    with pytest.raises(UserError, match=r"GradientCoding\.code: got <class"):
+        GradientCoding(code=Uncoded)
+    with pytest.raises(UserError, match=r"Cluster\.compute: got 0\.5; allowed: an object of the kind ComputeModel"):
+        Cluster(workers=2, compute=0.5)

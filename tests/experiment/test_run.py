@@ -280,3 +280,8 @@ def test_more_partitions_than_rows_are_refused_before_a_folder_is_made(tmp_path)
 def test_what_is_no_experiment_is_refused(wrong):
     with pytest.raises(UserError, match=r"an emuml\.Experiment"):
         run(wrong)
+
+
+def test_processes_beside_real_nodes_are_refused():
+    with pytest.raises(UserError, match="beside emulated nodes only"):
+        run(small(), "tcp", beside=[lambda env, cluster: iter(())])

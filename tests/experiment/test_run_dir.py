@@ -2,6 +2,7 @@
 
 import csv
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -143,3 +144,27 @@ def test_columns_that_come_later_widen_the_table(tmp_path):
         assert list(csv.reader(stream)) == [
             ["a", "b", "c", "d"], ["1", "0.1", "", ""], ["", "nan", "x, y", ""], ["", "", "", "1e-300"],
         ]  # fmt: skip
+
+
+def test_a_parent_that_cannot_be_pointed_in_does_not_undo_a_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(small(), out=".").rounds == 8
+    assert (tmp_path / "summary.json").is_file()
+
+
+def test_of_two_runs_at_once_one_gets_the_folder(tmp_path):
+    taken = []
+
+    def attempt():
+        try:
+            RunDir(tmp_path / "one", small(), "des").close()
+            taken.append(True)
+        except UserError:
+            taken.append(False)
+
+    threads = [threading.Thread(target=attempt) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(taken) == [False] * 7 + [True]

@@ -180,6 +180,17 @@ def test_add_comes_after_the_real_duration() -> None:
     drive(work())
 
 
+@pytest.mark.parametrize(
+    ("inject", "real_s", "wanted_s"), [("floor", 3.0, 3.0), ("floor", 1.0, 2.0), ("add", 3.0, 5.0), ("off", 3.0, 3.0)]
+)
+def test_what_a_drawn_time_of_two_seconds_does(inject: Any, real_s: float, wanted_s: float) -> None:
+    async def work() -> None:
+        async with bench(lambda draw, load: 4.0, settings=RuntimeSettings(inject=inject, time_scale=0.5)) as b:
+            assert b.slots._wanted_s(Compute("tag", task(), 0, 1), real_s) == wanted_s
+
+    drive(work())
+
+
 def test_off_ignores_the_law() -> None:
     async def work() -> None:
         async with bench(lambda draw, load: NEVER_S, settings=RuntimeSettings(inject="off")) as b:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -254,6 +255,55 @@ def test_states_are_told_in_the_order_of_the_table(members: Any) -> None:
     run = shared(partial(Meddler, 10, meddle), Player)
     assert run.stopped == "enough"
     assert logged(run, SERVER, "state") == ["suspect", "up"]
+
+
+@pytest.mark.parametrize(("life", "again"), [(1, "up"), (2, "restarted")])
+def test_a_new_session_ends_the_old_one_first(members: Any, life: int, again: str) -> None:
+    """The end of a session may be noticed later than the begin of the next one (contract 3.4)."""
+    late = SimpleNamespace(session=77, peer_incarnation=life, send_data=lambda message, seq: None, flush=lambda: None)
+
+    def meddle(returns: int) -> None:
+        member = members["server-0"]
+        if returns == 3:
+            member.host.opened(WORKER, late)
+            member.host.closed(WORKER, member.peers[WORKER].session, "noticed late")
+            member.loop.call_soon(member.host.closed, WORKER, 77, "its end")
+
+    run = shared(partial(Meddler, 0, meddle), Player, until_s=0.3)
+    assert run.error is None
+    assert logged(run, SERVER, "state")[:3] == ["down", again, "down"]
+
+
+class Failing(Node):
+    """Saves to a disk that refuses."""
+
+    def on_start(self, ctx: Any, saved: Any) -> None:
+        ctx.save("first", {"a": 1})
+
+
+def test_a_disk_that_refuses_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: LogStore, blocks: Any) -> int:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(LogStore, "commit", refuse)
+    run = shared(Failing)
+    assert isinstance(run.error, NodeFailed)
+    assert (run.error.node, run.error.event) == ("server-0", "storage")
+    assert isinstance(run.error.__cause__, OSError)
+
+
+def test_a_late_joiner_begins_without_a_peer_that_it_cannot_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Shy(Member):
+        def _admit(self, node: str, incarnation: int) -> str | None:
+            return "fenced" if self.spec.node == "worker-0" and incarnation == 2 else super()._admit(node, incarnation)
+
+    monkeypatch.setattr(deployment, "Member", Shy)
+    crash = Crash("worker-1", after=("returns", 5), restart_after=("returns", 20))
+    run = shared(partial(Player, 60), Player, Player, faults=FaultPlan([crash]))
+    assert run.stopped == "enough"
+    again = [item.metrics for item in run.logs if item.node == NodeId("worker", 1)][-3:]
+    assert again[0] == {"started": 2}
+    assert {(item["peer"], item["state"]) for item in again[1:]} == {("server-0", "up"), ("worker-0", "down")}
 
 
 def test_without_journal_and_trace(tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def test_own_standstill_counts_for_nobody() -> None:
     assert clock.told == []
     clock.run(clock.now + 0.5)
     assert clock.told == []
+    assert line.aborted == []
     clock.run(clock.now + 3.0)
     assert line.aborted, "but it is judged again afterwards"
 

@@ -347,6 +347,7 @@ def test_the_secret_stays_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     secret = max(made, key=len)
     assert len(secret) == 40
     assert len(seen) == 6
+    assert f"EMUML_PARENT={os.getpid()}".encode() in seen[1].split(b"\0")
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) > 15
     for place in [*seen, *(path.read_bytes() for path in files)]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -218,6 +219,27 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
     assert number in (acknowledged, acknowledged + 1)
     assert saved["half", saved["number"] % 2] == [saved["number"]] * 50
     assert store.commit({}) == number + 1
+    store.close()
+
+
+def test_a_commit_is_acknowledged_when_it_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, synced = LogStore(tmp_path, 1), []
+    monkeypatch.setattr(os, "fdatasync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
+    for number in (1, 2):
+        assert store.commit({"a": number}) == number
+        assert synced[number - 1 :] == [(tmp_path / "blocks").stat().st_size]
+    store.close()
+
+
+def test_a_commit_that_the_disk_refuses_is_not_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(descriptor: int) -> None:
+        raise OSError("input/output error")
+
+    store = LogStore(tmp_path, 1)
+    monkeypatch.setattr(os, "fdatasync", refuse)
+    with pytest.raises(OSError, match="input/output"):
+        store.commit({"a": 1})
+    assert dict(store.read()) == {}
     store.close()
 
 
