@@ -52,11 +52,18 @@ class Inputs:
 
 
 class InputFolder(Inputs):
-    """Inputs in a folder, memory-mapped read-only when asked for."""
+    """Inputs in a folder, memory-mapped read-only when asked for.
 
-    def __init__(self, folder: Path) -> None:
+    Parameters
+    ----------
+    folder : Path
+    verify : bool
+        Whether each file must have the digest that it is named by. Nodes trust what their launcher wrote a moment ago.
+    """
+
+    def __init__(self, folder: Path, verify: bool = False) -> None:
         super().__init__()
-        self.folder = folder
+        self.folder, self._verify = folder, verify
 
     def get(self, digest: str) -> NDArray[Any]:
         """Return the array, mapped from its file."""
@@ -64,7 +71,10 @@ class InputFolder(Inputs):
             path = self.folder / f"{digest}.npy"
             if not path.is_file():
                 raise FormatError(f"input {digest} is missing", str(self.folder))
-            self.arrays[digest] = np.load(path, mmap_mode="r", allow_pickle=False)
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+            if self._verify and array_digest(array) != digest:
+                raise FormatError(f"input {digest} was changed: its content has another digest", str(self.folder))
+            self.arrays[digest] = array
         return self.arrays[digest]
 
 

@@ -239,3 +239,13 @@ def test_plain_values_come_back_with_their_types(value):
 
 def test_conditions_flatten():
     assert Rounds(1) | (Rounds(2) | Rounds(3)) == AnyOf((Rounds(1), Rounds(2), Rounds(3)))
+
+
+def test_an_input_that_was_changed_is_refused_by_who_verifies(tmp_path):
+    inputs = Inputs()
+    digest = inputs.add(np.arange(4.0))
+    inputs.write(tmp_path)
+    assert InputFolder(tmp_path, verify=True).get(digest).tolist() == [0.0, 1.0, 2.0, 3.0]
+    np.save(tmp_path / f"{digest}.npy", np.arange(4.0) + 1)
+    with pytest.raises(FormatError, match="was changed"):
+        InputFolder(tmp_path, verify=True).get(digest)

@@ -140,6 +140,8 @@ class FaultPlan:
     faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.faults, (list, tuple)):
+            raise UserError(f"got {self.faults!r}", "FaultPlan.faults", "a list of faults")
         object.__setattr__(self, "faults", tuple(self.faults))
         check(self)
 
@@ -160,7 +162,7 @@ class FaultPlan:
         path = Path(path)
         try:
             items = yaml.safe_load(path.read_text())
-        except (OSError, yaml.YAMLError) as error:
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise UserError(str(error).replace("\n", " "), str(path)) from None
         items = items.get("faults", items) if isinstance(items, dict) else items
         if not isinstance(items, list):
@@ -204,7 +206,7 @@ class FaultPlan:
 
 
 def _fault(item: Any, where: str) -> Fault:
-    if not isinstance(item, dict) or "kind" not in item:
+    if not isinstance(item, dict) or not isinstance(item.get("kind"), str):
         raise UserError(f"got {item!r}", where, "a mapping with 'kind'")
     cls = class_of(item["kind"])
     if not issubclass(cls, Fault):
@@ -213,3 +215,5 @@ def _fault(item: Any, where: str) -> Fault:
         return checked(from_spec(item, Inputs()), Fault, where)  # type: ignore[no-any-return]
     except TypeError as error:
         raise UserError(str(error), where) from None
+    except UserError as error:
+        raise UserError(error.what, f"{where}: {error.where}", error.allowed, error.hint) from None

@@ -131,7 +131,7 @@ class _Reader:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.problems: list[Problem] = []
-        self._inputs = InputFolder(folder / "inputs")
+        self._inputs = InputFolder(folder / "inputs", verify=True)
         self._places: dict[str, yaml.Node] = {}
 
     def wrong(self, node: yaml.Node, path: str, what: str, allowed: str = "", hint: str = "") -> Any:

@@ -14,7 +14,7 @@ import pytest
 
 from emuml.cluster import Cluster, DelayTrace
 from emuml.effects import Compute
-from emuml.errors import ContractError, NodeFailed, TaskCancelled, UserError
+from emuml.errors import ContractError, NodeFailed, RunFailed, TaskCancelled
 from emuml.node import Node
 from emuml.runtime.compute import ComputeSlots, Sampler
 from emuml.runtime.settings import RuntimeSettings
@@ -374,5 +374,5 @@ def test_a_recorded_trace_that_has_ended_ends_the_run() -> None:
     nodes = {"worker-0": ("worker", lambda: Asker(one, times=2))}
     run = run_nodes(nodes, "tcp", cluster, processes="shared")
     assert isinstance(run.error, NodeFailed)
-    assert isinstance(run.error.__cause__, UserError)
+    assert isinstance(run.error.__cause__, RunFailed)
     assert "draw 1" in str(run.error)
