@@ -107,6 +107,10 @@ def run(
         result.provenance = made_from
         if folder is not None:
             folder.finish(result)
+    except OSError as error:
+        if folder is None or error.filename not in (None, *map(str, folder.path.rglob("*"))):
+            raise
+        raise RunFailed(f"cannot write {folder.path}: {error.strerror}; what was written before is kept") from error
     finally:
         if folder is not None:
             folder.close()

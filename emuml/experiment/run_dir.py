@@ -104,9 +104,10 @@ class RunDir:
 
     def close(self) -> None:
         """Close the files."""
-        self._metrics.close()
-        if self.trace_stream is not None:
-            self.trace_stream.close()
+        for stream in (self._metrics, self.trace_stream):
+            with suppress(OSError):  # a full disk has been told already, by what could not be written
+                if stream is not None:
+                    stream.close()
 
 
 def _point_here(path: Path) -> None:

@@ -37,6 +37,8 @@ def facts(view: View) -> list[tuple[str, str]]:
         rows.append(("closed form", f"{expected:.4g} s per round, for equal shares and free messages"))
     rows += [(name.replace("_", " "), number(value)) for name, value in view.metrics.final.items() if is_quality(name)]
     rows += [("decoding", decoding(view)), ("lost", "; ".join(view.summary.get("lost", [])) or "no node")]
+    if any(math.isnan(value) for name, value in view.metrics.final.items() if is_quality(name)):
+        rows.append(("warning", "the loss is not a number: the training diverged; a smaller optimizer.rate may help"))
     if view.summary:
         wall_s, events = view.summary["wall_s"], view.summary["events"]
         rows.append(("wall time", f"{seconds(wall_s)}, {events:,} events"))
