@@ -48,7 +48,7 @@ def built(name: str) -> bool:
 
 def choose() -> Literal["compiled", "reference"]:
     """Return which implementation the environment and the build ask for: all compiled, or all twins."""
-    if os.environ.get("EMUML_REFERENCE") == "1":
+    if os.environ.get("EMUML_REFERENCE", "0") not in ("", "0"):
         return "reference"
     # Each one is tried, so that a broken kernel is reported even where another one is absent.
     missing = [name for name in KERNELS if not built(name)]

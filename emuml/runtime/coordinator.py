@@ -301,6 +301,8 @@ class Coordinator:
 
     async def _finish(self) -> None:
         self.result.ends += self.faults.missed()
+        if self.result.stopped is None and self.result.error is None:  # until_s
+            self.result.duration_s = self.now
         self._finishing = True
         self.faults.close()
         for task in list(self._tasks):
