@@ -7,10 +7,15 @@ from emuml.cluster.faults import Hang, Partition, SlowLink
 from emuml.errors import UserError
 from emuml.node import NodeId
 
-PLAN = FaultPlan((
-    Crash("worker-1", 2.5, 5.0), Crash("worker-2", after=("round", 17), restart_after=("round", 20)), Start("worker-3", at_s=1.0),
-    Partition(("worker-0",), ("server-0",), 2.0, at_s=3.0), SlowLink("worker-0", "server-0", 0.5, 2.0, at_s=1.0),
-))  # fmt: skip
+PLAN = FaultPlan(
+    (
+        Crash("worker-1", 2.5, 5.0),
+        Crash("worker-2", after=("round", 17), restart_after=("round", 20)),
+        Start("worker-3", at_s=1.0),
+        Partition(("worker-0",), ("server-0",), 2.0, at_s=3.0),
+        SlowLink("worker-0", "server-0", 0.5, 2.0, at_s=1.0),
+    )
+)
 
 
 def test_a_plan_comes_back_from_its_file(tmp_path):
@@ -25,7 +30,7 @@ def test_time_and_restart_are_the_second_and_third_of_a_crash():
 
 BAD = {
     "- {kind: crash, node: worker-1, at_s: x}": r"fault 0: Crash\.at_s: got 'x'",
-    "- {kind: start, node: worker-1, at_s: 1}\n- {kind: crash, node: w, at_s: 1}": r"fault 1: Crash\.node: 'w' is no node",
+    "- {kind: start, node: worker-1, at_s: 1}\n- {kind: crash, node: w, at_s: 1}": r"fault 1: Crash\.node: 'w' is no",
     "- {kind: crash, node: worker-1}": "fault 0: Crash: exactly one of at_s and after",
     "- {kind: crash, node: worker-1, at_s: 1, after: [round, 3]}": "exactly one of at_s and after",
     "- {kind: crash, node: worker-1, at_s: 1, restart_after_s: 1, restart_after: [round, 3]}": "two times of restart",
