@@ -223,6 +223,45 @@ def test_every_saved_block_has_a_journalled_step(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_save_is_in_the_journal_before_it_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a kill in between would leave a block that no replay can make again."""
+    found, commit = [], LogStore.commit
+
+    def spy(self: LogStore, blocks: Any) -> int:
+        steps = read_journal(tmp_path / "nodes/server-0.1/journal").steps
+        found.append((blocks["number"], len(steps)))
+        return commit(self, blocks)
+
+    monkeypatch.setattr(LogStore, "commit", spy)
+    assert shared(Saver, until_s=0.2, folder=tmp_path).error is None
+    assert len(found) > 1
+    assert all(steps >= number for number, steps in found)
+
+
+def test_a_node_admits_its_own_neighbours_in_their_newest_life(members: Any) -> None:
+    asked = {}
+
+    def meddle(returns: int) -> None:
+        member = members["server-0"]
+        if returns == 3:
+            member.exited.add((WORKER, 5))
+            for node, life in [("worker-0", 1), ("worker-0", 2), ("worker-0", 0), ("worker-0", 5), ("worker-1", 1)]:
+                asked[node, life] = member._admit(node, life)
+            asked["self"] = member._admit("server-0", 1)
+            asked["nonsense"] = member._admit("nonsense", 1)
+
+    assert shared(partial(Meddler, 5, meddle), Player).stopped == "enough"
+    assert asked == {
+        ("worker-0", 1): "duplicate",
+        ("worker-0", 2): None,
+        ("worker-0", 0): "fenced",
+        ("worker-0", 5): "fenced",
+        ("worker-1", 1): "node",
+        "self": "node",
+        "nonsense": "node",
+    }
+
+
 def test_no_step_leaves_before_it_is_in_the_journal(tmp_path: Path, members: Any) -> None:
     """When the server has a ball, the step in which the worker sent it can be read from the worker's file."""
     missing: list[int] = []
