@@ -18,6 +18,7 @@ from emuml.message import Message
 from emuml.node import Node, NodeId, PeerState
 from emuml.outcome import Run
 from emuml.runtime import deployment
+from emuml.runtime.connection import Connection
 from emuml.runtime.member import Member
 from emuml.runtime.settings import RuntimeSettings
 from emuml.runtime.store import LogStore
@@ -262,19 +263,27 @@ def test_a_node_admits_its_own_neighbours_in_their_newest_life(members: Any) -> 
     }
 
 
-def test_no_step_leaves_before_it_is_in_the_journal(tmp_path: Path, members: Any) -> None:
-    """When the server has a ball, the step in which the worker sent it can be read from the worker's file."""
-    missing: list[int] = []
+def test_no_step_leaves_before_it_is_in_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When bytes of the worker's nth answer leave, the step that made it can be read from the worker's file."""
+    sent, checked = [], []
+    send_data, flush = Connection.send_data, Connection.flush
 
-    def meddle(returns: int) -> None:
-        steps = read_journal(tmp_path / "nodes/worker-0.1/journal").steps
-        received = sum(step.kind == "message" for step in steps)
-        if received < returns:
-            missing.append(returns)
+    def sending(self: Connection, message: Message, seq: int) -> None:
+        if self.peer == "server-0":
+            sent.append(seq)
+        send_data(self, message, seq)
 
-    run = shared(partial(Meddler, 30, meddle), Player, folder=tmp_path)
-    assert run.stopped == "enough"
-    assert missing == []
+    def flushing(self: Connection) -> None:
+        if self.peer == "server-0" and self._out:
+            steps = read_journal(tmp_path / "nodes/worker-0.1/journal").steps
+            checked.append((sum(step.kind == "message" for step in steps), len(sent)))
+        flush(self)
+
+    monkeypatch.setattr(Connection, "send_data", sending)
+    monkeypatch.setattr(Connection, "flush", flushing)
+    assert shared(partial(Player, 30), Player, folder=tmp_path).stopped == "enough"
+    assert len(checked) >= 30
+    assert all(steps >= answers for steps, answers in checked)
 
 
 def test_states_are_told_in_the_order_of_the_table(members: Any) -> None:
