@@ -274,7 +274,7 @@ def test_no_step_leaves_before_it_is_in_the_journal(tmp_path: Path, monkeypatch:
         send_data(self, message, seq)
 
     def flushing(self: Connection) -> None:
-        if self.peer == "server-0" and self._out:
+        if (self._security.node, self.peer) == ("worker-0", "server-0") and self._out:
             steps = read_journal(tmp_path / "nodes/worker-0.1/journal").steps
             checked.append((sum(step.kind == "message" for step in steps), len(sent)))
         flush(self)
