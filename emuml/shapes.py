@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 Groups = tuple[tuple[int, ...], ...]
 """Disjoint groups of workers: every worker ``0..n-1`` is in exactly one."""
 
+Stragglers = Literal["cancel", "skip-stale", "carry-over", "wait-all"]
+"""What becomes of work on a closed round; see :class:`Round`."""
+
 
 class StopRule:
     """When a round may close, as a function of who has answered.
@@ -302,14 +305,16 @@ class Round:
     answer : int
         Bytes of what each worker sends back.
     stragglers : str
-        What becomes of the work of a closed round: ``"cancel"`` ends it when the next parameters arrive.
+        What becomes of the work of a closed round. ``"cancel"``: it ends when the next parameters arrive.
+        ``"skip-stale"``: it is finished in vain, then the newest parameters are next. ``"carry-over"``: it is finished
+        in vain, and so is every round in between, in order. ``"wait-all"``: the next round waits for it.
     """
 
     broadcast: Annotated[int, Ge(0)]
     compute: Annotated[float, Ge(0)]
     stop_rule: StopRule
     answer: Annotated[int, Ge(0)] = 0
-    stragglers: Literal["cancel"] = "cancel"
+    stragglers: Stragglers = "cancel"
 
     def __post_init__(self) -> None:
         check(self)
