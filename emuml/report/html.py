@@ -19,19 +19,37 @@ from emuml.report.view import View
 ROWS_MAX = 200
 
 
-def write_report(views: Sequence[View], path: str | Path, title: str = "", conclusion: str = "") -> Path:
-    """Write the page and return its path; ``conclusion`` is a sentence to put on top."""
+def write_report(
+    views: Sequence[View],
+    path: str | Path,
+    title: str = "",
+    conclusion: str = "",
+    sections: Sequence[Element] = (),
+) -> Path:
+    """Write the page and return its path; parameters as for :func:`page`."""
     path = Path(path)
-    path.write_text(page(views, title, conclusion), encoding="utf-8")
+    path.write_text(page(views, title, conclusion, sections), encoding="utf-8")
     return path
 
 
-def page(views: Sequence[View], title: str = "", conclusion: str = "") -> str:
-    """Return the page as text."""
+def page(views: Sequence[View], title: str = "", conclusion: str = "", sections: Sequence[Element] = ()) -> str:
+    """Return the page as text.
+
+    Parameters
+    ----------
+    views : sequence of View
+        Runs to show, side by side.
+    title : str
+        Heading; the name of the first run when left out.
+    conclusion : str
+        A sentence to put on top, in place of a sentence on each run.
+    sections : sequence of Element
+        Further sections, each a ``section`` that begins with an ``h2``; they come before those made here.
+    """
     title = title or views[0].experiment.name
     logged = [view for view in views if len(view.round_times_s)]
     parts = [_losses(logged), _round_times(logged)] if logged else [tag("p", "No round was finished.")]
-    parts += [*_timelines(views), _facts(views), *map(_provenance, views)]
+    parts = [*sections, *parts, *_timelines(views), _facts(views), *map(_provenance, views)]
     said = [f"{view.label}: {headline(view)}" if len(views) > 1 else headline(view).capitalize() for view in views]
     summary = [tag("p", conclusion)] if conclusion else [tag("p", line) for line in said]
     body = tag("body", tag("main", tag("h1", title), *summary, *parts))
