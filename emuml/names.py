@@ -17,6 +17,7 @@ REGISTRY: dict[str, dict[str, str]] = {
         "linear-regression": "emuml.workloads.regression:LinearRegression",
     },
     "problem": {"regression-problem": "emuml.workloads.problem:RegressionProblem"},
+    "matrix": {"csr-matrix": "emuml.workloads.csr:CsrMatrix"},
     "optimizer": {
         "gradient-descent": "emuml.workloads.optimizers:GradientDescent",
         "accelerated-gradient-descent": "emuml.workloads.optimizers:AcceleratedGradientDescent",

@@ -1,9 +1,9 @@
-"""The kernels behind random draws and decoding: compiled, or their readable twins, with the same bits.
+"""The kernels behind random draws, decoding and sparse rows: compiled, or their readable twins, with the same bits.
 
 The compiled ones are taken unless ``EMUML_REFERENCE=1`` or one of them was not built; ``IMPLEMENTATION`` says which.
 A kernel that is there but cannot be loaded is an error, never a silent fallback. This is the lowest floor: it imports
 numpy and nothing of the package. ``weighted_sum`` says what is wrong with its arguments; the draws leave that to
-``emuml.streams``.
+``emuml.streams``, and the sparse rows to ``emuml.workloads.csr``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from emuml._kernels.reference import misfit
 
-KERNELS = ("draws", "decode")
+KERNELS = ("draws", "decode", "csr")
 """Modules of this package that are compiled."""
 
 
@@ -59,10 +59,13 @@ IMPLEMENTATION = choose()
 """``"compiled"`` or ``"reference"``; provenance records it."""
 
 if IMPLEMENTATION == "compiled":
+    from emuml._kernels.csr import csr_accumulate, csr_predict
     from emuml._kernels.decode import weighted_sum as _weighted_sum
     from emuml._kernels.draws import subset, uniform, uniforms, unit_exponential, unit_exponentials, word, words
 else:
     from emuml._kernels.reference import (
+        csr_accumulate,
+        csr_predict,
         subset,
         uniform,
         uniforms,
@@ -78,6 +81,8 @@ __all__ = [
     "KERNELS",
     "built",
     "choose",
+    "csr_accumulate",
+    "csr_predict",
     "subset",
     "uniform",
     "uniforms",

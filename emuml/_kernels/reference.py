@@ -145,3 +145,40 @@ def _describe(array: NDArray[Any]) -> str:
     faults = {", not C-contiguous": not flags.c_contiguous, ", not aligned": not flags.aligned}
     faults[", read-only"] = not flags.writeable
     return f"{array.dtype} {array.shape}" + "".join(text for text, present in faults.items() if present)
+
+
+def csr_predict(
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: NDArray[np.float64] | None,
+    parameters: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """Write the product of each row with ``parameters`` to ``out``.
+
+    Row i has the entries ``starts[i] .. stops[i] - 1`` of ``indices`` (columns) and ``values`` (``None``: all 1). A sum
+    starts with 0 and goes on in the order stored: here all rows take their first entry, then all their second.
+    """
+    out[:] = 0.0
+    for position in range(int((stops - starts).max(initial=0))):
+        rows = np.flatnonzero(starts + position < stops)
+        entries = starts[rows] + position
+        terms = parameters[indices[entries]]
+        out[rows] += terms if values is None else values[entries] * terms
+
+
+def csr_accumulate(
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: NDArray[np.float64] | None,
+    slopes: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """Add ``slopes[i]`` times row i to ``out``, for each row in order; see :func:`csr_predict` for the rows."""
+    lengths = stops - starts
+    before = np.cumsum(lengths) - lengths
+    entries = np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
+    terms = np.repeat(slopes, lengths)
+    np.add.at(out, indices[entries], terms if values is None else terms * values[entries])

@@ -13,6 +13,7 @@ _HOMES = {
     "LogisticRegression": "emuml.workloads.regression",
     "LinearRegression": "emuml.workloads.regression",
     "RegressionProblem": "emuml.workloads.problem",
+    "CsrMatrix": "emuml.workloads.csr",
     "GradientDescent": "emuml.workloads.optimizers",
     "AcceleratedGradientDescent": "emuml.workloads.optimizers",
     "Optimizer": "emuml.workloads.optimizers",
@@ -25,6 +26,7 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 
 if TYPE_CHECKING:
+    from emuml.workloads.csr import CsrMatrix as CsrMatrix
     from emuml.workloads.optimizers import AcceleratedGradientDescent as AcceleratedGradientDescent
     from emuml.workloads.optimizers import Constant as Constant
     from emuml.workloads.optimizers import Exponential as Exponential

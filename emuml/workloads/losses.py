@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from emuml.errors import TaskCancelled
 from emuml.task import Cancelled, never_cancelled
+from emuml.workloads.partitions import Rows
 
 Vector = NDArray[np.float64]
-Rows = range | NDArray[np.int64]
-"""Rows of a matrix: a contiguous range, or chosen ones in ascending order."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from emuml.errors import UserError
 from emuml.streams import stream_key, subset_at
-from emuml.workloads.losses import Rows
+
+Rows = range | NDArray[np.int64]
+"""Rows of a matrix: a contiguous range, or chosen ones in ascending order."""
 
 
 def partition_rows(rows: int, partition: int, partitions: int) -> range:

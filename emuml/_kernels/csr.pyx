@@ -1,0 +1,60 @@
+# Twin: emuml/_kernels/reference.py (the functions of the same names)
+"""Products of rows in compressed sparse form: predictions of rows, and weighted sums of rows added in place.
+
+Row i has the entries ``starts[i] .. stops[i] - 1`` of ``indices`` (columns) and ``values``; without values each entry
+is 1. Entries are read in the order stored, rows in the order given, and every product and sum is rounded once (no
+fused multiply-add, so build with ``-ffp-contract=off``), so that results have the same bits everywhere. A column may
+occur in a row more than once.
+
+Nothing is checked here: callers hand over contiguous arrays, entries that exist and columns of the vectors.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+
+def csr_predict(
+    const int64_t[::1] starts,
+    const int64_t[::1] stops,
+    const int32_t[::1] indices,
+    const double[::1] values,
+    const double[::1] parameters,
+    double[::1] out,
+):
+    """Write the product of each row with ``parameters`` to ``out``."""
+    cdef bint ones = values is None
+    cdef Py_ssize_t row, entry
+    cdef double total
+    with nogil:
+        for row in range(out.shape[0]):
+            total = 0.0
+            # Two loops, because a choice in the innermost one costs more than the product that it saves.
+            if ones:
+                for entry in range(starts[row], stops[row]):
+                    total += parameters[indices[entry]]
+            else:
+                for entry in range(starts[row], stops[row]):
+                    total += values[entry] * parameters[indices[entry]]
+            out[row] = total
+
+
+def csr_accumulate(
+    const int64_t[::1] starts,
+    const int64_t[::1] stops,
+    const int32_t[::1] indices,
+    const double[::1] values,
+    const double[::1] slopes,
+    double[::1] out,
+):
+    """Add ``slopes[i]`` times row i to ``out``, for each row in order."""
+    cdef bint ones = values is None
+    cdef Py_ssize_t row, entry
+    cdef double slope
+    with nogil:
+        for row in range(slopes.shape[0]):
+            slope = slopes[row]
+            if ones:
+                for entry in range(starts[row], stops[row]):
+                    out[indices[entry]] += slope
+            else:
+                for entry in range(starts[row], stops[row]):
+                    out[indices[entry]] += slope * values[entry]
