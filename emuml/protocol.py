@@ -83,8 +83,11 @@ class TrainingProtocol(Protocol):
     def parameters(self, result: Outcome) -> NDArray[Any]:
         """Return the trained parameters of a finished run."""
 
-    def shape(self, roster: Roster) -> Round | Push | None:
-        """Return how its steps look to an array tier, or ``None`` when they have no such shape."""
+    def shape(self, roster: Roster, problem: Problem | None = None) -> Round | Push | None:
+        """Return how its steps look to an array tier, or ``None`` when they have no such shape.
+
+        Message sizes are counted when the problem is given.
+        """
 
     def oracles(self) -> tuple[Promise, ...]:
         """Return what theory can say of this protocol."""

@@ -69,7 +69,10 @@ class Result:
         A row per logged step: time, round, arrivals, decode error, losses.
     trace : Trace
     duration_s : float
-        On the engine's clock, from the start of the run to its stop.
+        On the engine's clock, from the start of the run to its stop, or to the last parameters if work was drained
+        after them.
+    drain_s : float
+        How long workers went on with what was queued for them after the last parameters (``stragglers="carry-over"``).
     rounds : int
     wall_s : float
         Wall time of the whole call.
@@ -90,6 +93,7 @@ class Result:
     rounds: int
     wall_s: float
     run: Run
+    drain_s: float = 0.0
     run_dir: Path | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     compared: tuple[str, ...] = ()
@@ -119,6 +123,7 @@ class Result:
         return {
             "parameters_sha256": self.parameters_sha256,
             "duration_s": self.duration_s,
+            "drain_s": self.drain_s,
             "wall_s": self.wall_s,
             "rounds": self.rounds,
             "final": self.metrics.final,

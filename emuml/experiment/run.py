@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from emuml.blas import single_threaded
-from emuml.errors import NodeFailed, RunFailed, UserError, did_you_mean
+from emuml.errors import NodeFailed, RunFailed, UserError
 from emuml.experiment import experiment as experiment_module
+from emuml.experiment.fitting import fitted
 from emuml.experiment.observing import Observatory
 from emuml.experiment.result import Metrics, Result
 from emuml.experiment.run_dir import RunDir
-from emuml.protocol import Outcome, Problem
+from emuml.protocol import Outcome
 from emuml.provenance import provenance
 from emuml.trace import Trace
 
@@ -84,10 +85,7 @@ def run(
     if engine == "tcp" and tuple(beside):
         raise UserError("SimPy processes run beside emulated nodes only", "beside", "engine='des'")
     began = time.perf_counter()
-    problem = experiment.workload.problem(experiment.seed)
-    _check_faults(experiment, engine)
-    _check_metrics(experiment, problem)
-    experiment.protocol.nodes(problem, experiment.roster())  # refuses what does not fit the data
+    problem = prepare(experiment, engine)
     made_from = provenance(experiment.seed, engine, problem)
     if engine == "tcp" and runtime is not None:
         made_from["runtime"] = asdict(runtime)
@@ -117,22 +115,19 @@ def run(
     return result
 
 
-def _check_faults(experiment: Experiment, engine: Engine) -> None:
-    """Refuse a plan that the engine cannot execute, before anything is written."""
-    if engine == "des":
-        from emuml.des.emulator import SUPPORTED_FAULTS as SUPPORTED
-    else:
-        from emuml.runtime.faults import SUPPORTED
-    experiment.faults.checked_for(experiment.roster().ids, SUPPORTED, engine)
+def prepare(experiment: Experiment, engine: Engine = "des") -> Problem:
+    """Return the problem of an experiment, with everything checked that can be before anything is written or started.
 
-
-def _check_metrics(experiment: Experiment, problem: Problem) -> None:
-    """Refuse a stop condition on a metric that this workload does not have: it would never be reached."""
-    watched = experiment.stop_condition().watched()
-    if watched:
-        known = problem.metrics(problem.initial)
-        for name in sorted(watched - known.keys()):
-            raise UserError(f"{name!r} is no metric here", "stop.metric", ", ".join(known), did_you_mean(name, known))
+    Raises
+    ------
+    UserError
+        If the data cannot be had, or the parts do not fit each other or the engine.
+    """
+    problem: Problem = experiment.workload.problem(experiment.seed)
+    _check_faults(experiment, engine)
+    _check_metrics(experiment, problem)
+    experiment.protocol.nodes(problem, experiment.roster())  # refuses what does not fit the data
+    return problem
 
 
 def emulate(
@@ -213,13 +208,15 @@ def assemble(experiment: Experiment, record: Run, rows: list[dict[str, Any]], wa
     outcome = Outcome(
         [(item.version, item.parameters) for item in record.published], [item.metrics for item in record.logs]
     )
+    drained_s = [item.metrics["drain_s"] for item in record.logs if "drain_s" in item.metrics]
     return Result(
         experiment=experiment,
         engine=record.engine,
         parameters=experiment.protocol.parameters(outcome),
         metrics=Metrics(rows),
         trace=record.trace,
-        duration_s=record.duration_s,
+        duration_s=record.published[-1].time_s if drained_s else record.duration_s,
+        drain_s=float(drained_s[-1]) if drained_s else 0.0,
         rounds=record.published[-1].version,
         wall_s=wall_s,
         run=record,

@@ -21,7 +21,8 @@ from emuml.cluster import DelayTrace
 from emuml.launch.node import factory_of
 from emuml.protocols import GradientCoding
 from emuml.protocols.gradient_coding import FractionalRepetition
-from emuml.protocols.gradient_coding.protocol import Server, Worker
+from emuml.protocols.gradient_coding.server import Server
+from emuml.protocols.gradient_coding.worker import Worker
 from emuml.runtime.deployment import call_spec
 from emuml.runtime.node_spec import NodeSpec, decode_spec, encode_spec
 from emuml.runtime.settings import RuntimeSettings

@@ -8,7 +8,8 @@ import pytest
 from emuml.lazy import combine
 from emuml.node import PeerState
 from emuml.protocols.gradient_coding.messages import Gradient
-from emuml.protocols.gradient_coding.protocol import Server, Worker
+from emuml.protocols.gradient_coding.server import Server
+from emuml.protocols.gradient_coding.worker import Worker
 from tests.protocols.training import (
     check_a_restarted_worker_is_asked,
     check_approximate_training,

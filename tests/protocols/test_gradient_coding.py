@@ -20,7 +20,8 @@ from emuml.protocol import Outcome, TrainingProtocol
 from emuml.protocols import GradientCoding
 from emuml.protocols.gradient_coding import FractionalRepetition, IgnoreStragglers, Uncoded
 from emuml.protocols.gradient_coding.messages import Gradient
-from emuml.protocols.gradient_coding.protocol import Server, Worker
+from emuml.protocols.gradient_coding.server import Server
+from emuml.protocols.gradient_coding.worker import Worker
 from emuml.roster import Roster
 from emuml.stopping import Rounds, Seconds, Updates
 from emuml.theory import expected_round_time, round_time_variance

@@ -16,7 +16,8 @@ from emuml.life import Life
 from emuml.node import NodeId
 from emuml.protocols.gradient_coding import FractionalRepetition, IgnoreStragglers, Uncoded
 from emuml.protocols.gradient_coding.messages import Gradient, Parameters
-from emuml.protocols.gradient_coding.protocol import Server, Worker
+from emuml.protocols.gradient_coding.server import Server
+from emuml.protocols.gradient_coding.worker import Worker
 from emuml.roster import Roster
 from emuml.stopping import Rounds
 from emuml.task import Task

@@ -13,7 +13,9 @@ import numpy as np
 
 from emuml.message import Array, Message
 from emuml.node import Node, NodeId, PeerState
-from emuml.protocols.gradient_coding.protocol import GradientCoding, Server, Worker
+from emuml.protocols.gradient_coding.protocol import GradientCoding
+from emuml.protocols.gradient_coding.server import Server
+from emuml.protocols.gradient_coding.worker import Worker
 from emuml.task import Task
 
 HEAVY = ("sklearn", "scipy", "pydantic", "simpy", "networkx", "yaml", "rich", "typer", "pandas")
@@ -126,9 +128,9 @@ def report_weight(ctx: Any) -> None:
 
 
 class WeighedServer(Server):
-    def report(self, ctx: Any, decoding: Any) -> None:
+    def report(self, ctx: Any) -> None:
         report_weight(ctx)
-        super().report(ctx, decoding)
+        super().report(ctx)
 
 
 class WeighedWorker(Worker):
@@ -141,7 +143,7 @@ class FaultyWorker(Worker):
     """Worker 1 raises in round 3."""
 
     def on_computed(self, ctx: Any, tag: Any, result: Any) -> None:
-        if ctx.id.index == 1 and self.task[1] == 3:
+        if ctx.id.index == 1 and self.open.round == 3:
             raise FloatingPointError("a gradient exploded")
         super().on_computed(ctx, tag, result)
 

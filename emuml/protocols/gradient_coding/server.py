@@ -1,0 +1,173 @@
+"""The server of gradient coding: asks, decides when the answers suffice, decodes, steps, and asks again.
+
+A round *closes* when its stop rule says so: the answers that are there are decoded and the step is taken. The next one
+opens at once, or, with ``"wait-all"``, when every worker has answered. Sums are formed in worker order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from emuml.lazy import combine
+from emuml.message import Array
+from emuml.node import Node, NodeId, PeerState
+from emuml.parameters import ParameterBlocks
+from emuml.protocol import Problem
+from emuml.protocols.gradient_coding.group_code import Decoding, GroupCode
+from emuml.protocols.gradient_coding.messages import Gradient, Parameters
+from emuml.roster import Roster
+from emuml.shapes import Stragglers
+
+if TYPE_CHECKING:
+    from emuml.blocks import Saved
+    from emuml.context import Context
+
+
+class Server(Node):
+    """Asks all workers for coded sums, decodes the answers, takes a step, and asks again."""
+
+    talks_to: ClassVar[frozenset[str] | None] = frozenset({"worker"})
+    messages = (Gradient, Parameters)
+
+    def __init__(self, code: GroupCode, workload: Problem, roster: Roster, stragglers: Stragglers = "cancel") -> None:
+        self.code, self.workload, self.stop = code, workload, roster.stop
+        self.rule, self.stragglers = code.stop_rule(), stragglers
+
+    def on_start(self, ctx: Context, saved: Saved) -> None:
+        """Begin with the initial parameters."""
+        self.parameters = ParameterBlocks(self.workload.initial)
+        self.parameters.state = self.workload.start()
+        self.down: set[int] = set()
+        self.lost_rounds = self.stale = 0
+        self.round = 0
+        ctx.publish(0, self.parameters.values)
+        self.open(ctx)
+
+    def open(self, ctx: Context) -> None:
+        """Ask everybody for the next round."""
+        self.tracker = self.rule.tracker()
+        self.answers: dict[int, Array] = {}
+        self.busy = set(range(self.code.workers)) - self.down
+        self.closed = self.held = False
+        ctx.broadcast("worker", self.question(ctx))
+
+    def question(self, ctx: Context) -> Parameters:
+        """Return the question of the open round."""
+        return Parameters(ctx.incarnation, self.round, self.parameters.values)
+
+    def on_message(self, ctx: Context, sender: NodeId, message: Gradient) -> None:
+        """Take an answer to the open round; one to a closed round or a former life changes no parameters."""
+        worker = sender.index
+        if (message.life, message.round) != (ctx.incarnation, self.round):
+            self.stale += 1
+        elif self.closed:
+            self.stale += worker in self.busy
+            self.is_idle(ctx, worker)
+        elif worker not in self.answers:
+            self.busy.discard(worker)
+            self.answers[worker] = message.value
+            self.tracker.arrived(worker)
+            self.close_if_decided(ctx)
+
+    def close_if_decided(self, ctx: Context) -> None:
+        """Close the round if its rule says so, or if nobody who lives can add to it."""
+        silent = sum(worker not in self.answers for worker in self.down)
+        nobody_left = silent > 0 and len(self.answers) + silent == self.code.workers
+        if self.tracker.closed or (nobody_left and self.answers):
+            self.close(ctx)
+
+    def close(self, ctx: Context) -> None:
+        """Decode and step; what arrives from now on changes no parameters."""
+        received = sorted(self.answers)
+        decoding = self.code.decode(received)
+        used = [
+            (weight, self.answers[w]) for w, weight in zip(received, decoding.weights.tolist(), strict=True) if weight
+        ]
+        if used:
+            gradient = combine([weight for weight, _ in used], [value for _, value in used])
+        else:
+            gradient = np.zeros_like(self.parameters.values)
+        self.lost_rounds += not self.tracker.closed
+        state, values = self.workload.step(self.parameters.state, self.parameters.values, gradient, self.round)
+        self.parameters.on_step(values, state)
+        self.closed, self.closed_s, self.decoding = True, ctx.now, decoding
+        if self.stragglers != "wait-all":
+            self.report(ctx)
+        self.go_on(ctx)
+
+    def go_on(self, ctx: Context) -> None:
+        """Open the next round or stop, unless somebody has to finish first."""
+        done = self.round + 1
+        is_last = self.stop.reached(done, self.parameters.version, ctx.now)
+        self.held = bool(self.busy) and (self.stragglers == "wait-all" or (self.stragglers == "carry-over" and is_last))
+        if self.held:
+            return
+        if self.stragglers == "wait-all":
+            self.report(ctx)
+        if not is_last:
+            self.round = done
+            self.open(ctx)
+            return
+        if self.stragglers == "carry-over":
+            ctx.log(drain_s=ctx.now - self.closed_s, stale=self.stale)
+        ctx.stop(f"{done} rounds done")
+
+    def is_idle(self, ctx: Context, worker: int) -> None:
+        """Note that a worker has nothing left to do for the closed round."""
+        self.busy.discard(worker)
+        if self.held:
+            self.go_on(ctx)
+
+    def report(self, ctx: Context) -> None:
+        """Log the closed round, then publish its parameters; rounds are counted from 1."""
+        times = {"decided_s": self.closed_s} if self.stragglers == "wait-all" else {}
+        ctx.log(
+            round=self.round + 1,
+            arrivals=len(self.answers),
+            covered=len(self.decoding.covered),
+            groups=len(self.code.groups),
+            covered_set=_as_bits(self.decoding),
+            decode_error=self.decoding.error,
+            down=len(self.down),
+            lost_rounds=self.lost_rounds,
+            stale=self.stale,
+            **times,
+        )
+        self.stale = 0
+        ctx.publish(self.round + 1, self.parameters.values)
+
+    def on_peer(self, ctx: Context, peer: NodeId, state: PeerState) -> None:
+        """Go on without a worker that is down; ask one that came back."""
+        worker = peer.index
+        if state is PeerState.DOWN:
+            self.down.add(worker)
+            if self.closed:
+                self.is_idle(ctx, worker)
+            else:
+                self.busy.discard(worker)
+                self.close_if_decided(ctx)
+        elif state in (PeerState.UP, PeerState.RESTARTED):
+            self.down.discard(worker)
+            if not self.closed and worker not in self.answers:
+                self.busy.add(worker)
+                ctx.send(peer, self.question(ctx))
+            elif state is PeerState.RESTARTED:  # whatever its former life was asked for is gone
+                self.is_idle(ctx, worker)
+
+    def waiting_for(self) -> str:
+        """Name the workers whose answers are missing."""
+        missing = sorted(self.busy if self.held else set(range(self.code.workers)) - self.answers.keys())
+        shown = ", ".join(f"worker-{w}{' (down)' if w in self.down else ''}" for w in missing[:8])
+        what = f"work on round {self.round + 1} to end on" if self.held else f"answers of round {self.round + 1} from"
+        return f"{what} {shown}{' ...' if len(missing) > 8 else ''}"
+
+
+def _as_bits(decoding: Decoding) -> str:
+    """Return the decoded groups as a hexadecimal number: bit ``j`` stands for group ``j``."""
+    if not decoding.covered:
+        return "0x0"
+    flags = np.zeros(decoding.covered[-1] + 1, np.uint8)
+    flags[list(decoding.covered)] = 1
+    return hex(int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little"))

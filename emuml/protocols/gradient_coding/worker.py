@@ -1,0 +1,80 @@
+"""The worker of gradient coding: computes the coded sum of its partitions, and keeps what it is asked meanwhile.
+
+What becomes of a question that comes while it computes is all that tells the semantics of stragglers apart here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, ClassVar
+
+from emuml.message import Array
+from emuml.node import Node, NodeId
+from emuml.protocol import Problem
+from emuml.protocols.gradient_coding.group_code import GroupCode
+from emuml.protocols.gradient_coding.messages import Gradient, Parameters
+from emuml.shapes import Stragglers
+
+if TYPE_CHECKING:
+    from emuml.blocks import Saved
+    from emuml.context import Context
+
+
+class Worker(Node):
+    """Computes coded sums: of the newest parameters only, or of all it was asked for, in order."""
+
+    talks_to: ClassVar[frozenset[str] | None] = frozenset({"server"})
+    messages = (Gradient, Parameters)
+
+    def __init__(self, code: GroupCode, workload: Problem, index: int, stragglers: Stragglers = "cancel") -> None:
+        self.workload = workload
+        self.partitions = code.partitions
+        self.owned = code.assignment(index)
+        weights = tuple(code.coefficients(index))
+        self.coefficients = None if all(weight == 1.0 for weight in weights) else weights
+        self.interrupts = stragglers in ("cancel", "wait-all")
+        self.keeps = None if stragglers == "carry-over" else 1
+
+    def on_start(self, ctx: Context, saved: Saved) -> None:
+        """Wait to be asked."""
+        self.newest = (0, -1)
+        self.open: Parameters | None = None
+        self.mailbox: deque[Parameters] = deque(maxlen=self.keeps)  # of one: a newer question replaces an older one
+        self.answer: Gradient | None = None
+
+    def on_message(self, ctx: Context, sender: NodeId, message: Parameters) -> None:
+        """Begin, keep for later, or repeat an answer that was asked for again."""
+        asked = (message.life, message.round)
+        if asked <= self.newest:
+            if self.answer is not None and asked == self.newest == (self.answer.life, self.answer.round):
+                ctx.send(sender, self.answer)
+            return
+        is_new_life = message.life > self.newest[0]
+        self.newest, self.server = asked, sender
+        if self.interrupts or is_new_life:  # a server in a new life knows of nothing that was asked before
+            ctx.cancel("gradient")
+            self.open = None
+            self.mailbox.clear()
+        self.mailbox.append(message)
+        if self.open is None:
+            self.begin(ctx)
+
+    def begin(self, ctx: Context) -> None:
+        """Compute the oldest question that is kept, at the parameters that came with it."""
+        self.open = asked = self.mailbox.popleft()
+        task = self.workload.gradient(asked.value, self.owned, self.partitions, self.coefficients, draw=asked.round)
+        ctx.compute("gradient", task)
+
+    def on_computed(self, ctx: Context, tag: Hashable, result: Array) -> None:
+        """Answer the server, and go on with what it asked meanwhile."""
+        assert self.open is not None
+        self.answer = Gradient(self.open.life, self.open.round, result)
+        self.open = None
+        ctx.send(self.server, self.answer)
+        if self.mailbox:
+            self.begin(ctx)
+
+    def waiting_for(self) -> str:
+        """Say that it waits for the server."""
+        return "parameters of a newer round"
