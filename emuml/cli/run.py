@@ -67,7 +67,7 @@ def _run_in(loaded: Loaded, engine: str, folder: Path) -> Result:
     import emuml
 
     try:
-        with progress(loaded.experiment.rounds, "emulated" if engine == "des" else "real") as each:
+        with loaded.pointing(), progress(loaded.experiment.rounds, "emulated" if engine == "des" else "real") as each:
             return emuml.run(loaded.experiment, engine, out=folder, runtime=loaded.runtime, progress=each)  # type: ignore[arg-type]
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; what was done is kept: emuml report {folder}") from None

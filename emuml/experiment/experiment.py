@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from annotated_types import Ge, Gt
 from emuml.cluster.cluster import Cluster
 from emuml.cluster.faults import FaultPlan
 from emuml.errors import UserError
+from emuml.experiment.fitting import Fitting
 from emuml.protocol import TrainingProtocol
 from emuml.roster import Roster
 from emuml.spec import Inputs, Spec, check, to_spec
@@ -54,30 +56,52 @@ class Experiment:
 
     def __post_init__(self) -> None:
         check(self)
+        _ask((self._check_seed, self._check_protocol, self._check_workload, self._check_end))
+        _ask((self._check_workers, self._check_rounds, self._check_shape))
+
+    def _check_seed(self) -> None:
         if self.seed >= 2**64:
             raise UserError(f"got {self.seed}", "experiment.seed", "an integer below 2**64")
+
+    def _check_protocol(self) -> None:
         if isinstance(self.protocol, type) or not isinstance(self.protocol, TrainingProtocol):
             raise UserError(f"{_name(self.protocol)} is no protocol", "experiment.protocol")
+
+    def _check_workload(self) -> None:
         if isinstance(self.workload, type) or not hasattr(self.workload, "problem"):
             raise UserError(f"{_name(self.workload)} is no workload", "experiment.workload")
+
+    def _check_end(self) -> None:
         if self.rounds is None and self.stop is None:
             raise UserError("nothing says when to stop", "experiment", "rounds=100, or stop=...")
-        self._check_extent()
-        self.protocol.shape(self.roster())  # codes and barriers refuse what does not fit the number of workers
 
-    def _check_extent(self) -> None:
-        """Refuse a recorded law that is too small for the cluster or for the rounds asked for."""
-        rounds, workers = getattr(self.cluster.compute, "extent", (None, None))
-        law = type(self.cluster.compute).__name__
+    def _check_shape(self) -> None:
+        """Let codes and barriers refuse what does not fit the number of workers."""
+        self.protocol.shape(self.roster())
+
+    def _check_workers(self) -> None:
+        """Refuse a recorded law that is too small for the cluster."""
+        _, workers = self._extent()
         if workers is not None and self.cluster.workers > workers:
             raise UserError(
-                f"{law} has durations for {workers} workers, got {self.cluster.workers}",
+                f"{self._law} has durations for {workers} workers, got {self.cluster.workers}",
                 "cluster.workers",
                 f"an integer in 1..{workers}",
             )
+
+    def _check_rounds(self) -> None:
+        """Refuse a recorded law that is too short for the rounds asked for."""
+        rounds, _ = self._extent()
         limit = self.stop_condition().steps_max()
         if rounds is not None and limit is not None and limit > rounds:
-            raise UserError(f"{law} has {rounds} rounds, got {limit}", "rounds", f"an integer in 1..{rounds}")
+            raise UserError(f"{self._law} has {rounds} rounds, got {limit}", "rounds", f"an integer in 1..{rounds}")
+
+    def _extent(self) -> tuple[int | None, int | None]:
+        return getattr(self.cluster.compute, "extent", (None, None))
+
+    @property
+    def _law(self) -> str:
+        return type(self.cluster.compute).__name__
 
     def stop_condition(self) -> StopCondition:
         """Return when training ends: ``stop``, ``rounds``, or whichever comes first."""
@@ -94,6 +118,14 @@ class Experiment:
         spec = to_spec(self, inputs)
         spec.pop("kind")
         return dict(spec)
+
+
+def _ask(questions: Iterable[Callable[[], None]]) -> None:
+    """Ask all of them before anything is refused."""
+    fitting = Fitting()
+    for question in questions:
+        fitting.ask("", question)
+    fitting.settle()
 
 
 def _name(given: object) -> str:

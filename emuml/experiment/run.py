@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from emuml.blas import single_threaded
 from emuml.errors import NodeFailed, RunFailed, UserError
 from emuml.experiment import experiment as experiment_module
-from emuml.experiment.fitting import fitted
+from emuml.experiment.fitting import prepare as prepare
 from emuml.experiment.observing import Observatory
 from emuml.experiment.result import Metrics, Result
 from emuml.experiment.run_dir import RunDir
@@ -113,21 +113,6 @@ def run(
         if folder is not None:
             folder.close()
     return result
-
-
-def prepare(experiment: Experiment, engine: Engine = "des") -> Problem:
-    """Return the problem of an experiment, with everything checked that can be before anything is written or started.
-
-    Raises
-    ------
-    UserError
-        If the data cannot be had, or the parts do not fit each other or the engine.
-    """
-    problem: Problem = experiment.workload.problem(experiment.seed)
-    _check_faults(experiment, engine)
-    _check_metrics(experiment, problem)
-    experiment.protocol.nodes(problem, experiment.roster())  # refuses what does not fit the data
-    return problem
 
 
 def emulate(

@@ -35,7 +35,7 @@ class Problem(Exception):
         self.place, self.text = place, text
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.text}"
+        return f"{self.place}: {self.text}" if self.place else self.text
 
 
 class Pair(NamedTuple):
@@ -79,14 +79,32 @@ def read(path: Path) -> yaml.Node:
         If it cannot be read or is no YAML.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        content = path.read_bytes()
+        text = content.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        raise Problem(str(path), f"not UTF-8 text ({error.reason} at byte {error.start})") from None
+        where = _position(content[: error.start].decode("utf-8"))
+        what = f"not UTF-8 text: {error.reason} 0x{content[error.start]:02x}"
+        raise Problem(f"{path}:{where}", f"{what}; save the file as UTF-8") from None
     except OSError as error:
-        siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-        hint = did_you_mean(path.name, [name for name in siblings if name != path.name])
-        raise Problem(str(path), "; ".join(filter(None, (error.strerror or str(error), hint)))) from None
+        raise Problem(str(path), "; ".join(filter(None, (error.strerror or str(error), _other_file(path))))) from None
     return compose(text, str(path))
+
+
+def _position(before: str) -> str:
+    """Return ``LINE:COLUMN`` of what follows a text."""
+    return f"{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}"
+
+
+def _other_file(path: Path) -> str:
+    """Return which file was probably meant by one that cannot be read."""
+    inside = path / "config.yaml"
+    return f"did you mean '{inside}'?" if inside.is_file() else near_file(path)
+
+
+def near_file(path: Path) -> str:
+    """Return ``did you mean ...?`` for the nearest file beside a missing one."""
+    siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    return did_you_mean(path.name, sorted(name for name in siblings if name != path.name))
 
 
 def compose(text: str, name: str) -> yaml.Node:
@@ -103,12 +121,22 @@ def compose(text: str, name: str) -> yaml.Node:
         node: yaml.Node | None = loader.get_single_node()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise Problem(_place(mark) if mark else name, f"not YAML: {error.problem or error.context}") from None
-    except yaml.YAMLError as error:
-        raise Problem(name, f"not YAML: {str(error).splitlines()[0]}") from None
+        raise Problem(_place(mark) if mark else name, _syntax(error)) from None
+    except yaml.reader.ReaderError as error:
+        where = name if isinstance(name, _Argument) else f"{name}:{_position(text[: error.position])}"
+        raise Problem(where, f"not YAML: the character {chr(error.character)!r} is not allowed in text") from None
     except RecursionError:
         raise Problem(name, "nested too deeply") from None
     return yaml.ScalarNode(_TAG + "null", "", _start(name), _start(name)) if node is None else node
+
+
+def _syntax(error: yaml.MarkedYAMLError) -> str:
+    """Say what the parser did not expect, what it was reading, and what to do about tabs."""
+    text = f"not YAML: {error.problem or error.context}"
+    began = error.context_mark
+    if error.problem and str(error.context).startswith("while") and began and not isinstance(began.name, _Argument):
+        text += f" {error.context} that begins in line {began.line + 1}"
+    return f"{text}; indent with spaces" if "\\t" in text else text
 
 
 def _start(name: str) -> yaml.Mark:
@@ -127,6 +155,17 @@ def _place(mark: yaml.Mark) -> str:
 def is_null(node: yaml.Node) -> bool:
     """Tell whether a node says nothing."""
     return isinstance(node, yaml.ScalarNode) and node.tag == _TAG + "null"
+
+
+def shown(node: yaml.Node) -> str:
+    """Return a value as messages show it; what is long is called by its sort."""
+    if isinstance(node, yaml.ScalarNode):
+        value = scalar(node)
+        return "nothing" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
+    if isinstance(node, yaml.SequenceNode) and all(isinstance(item, yaml.ScalarNode) for item in node.value[:9]):
+        text = f"[{', '.join(shown(item) for item in node.value[:9])}]"
+        return text if len(node.value) < 9 and len(text) <= 40 else "a list"
+    return "a list" if isinstance(node, yaml.SequenceNode) else "a mapping"
 
 
 def scalar(node: yaml.ScalarNode) -> bool | int | float | str | None:
@@ -221,9 +260,8 @@ def _mapping(slot: _Slot) -> yaml.Node:
     old = slot.get()
     if isinstance(old, yaml.CollectionNode):
         return old
-    mark = _start(slot.source) if old is None else old.start_mark
     given = [] if old is None or is_null(old) else [(_text("kind", slot.source), old)]
-    made = yaml.MappingNode(_TAG + "map", given, mark, mark)
+    made = yaml.MappingNode(_TAG + "map", given, _start(slot.source), _start(slot.source))
     slot.set(made)
     return made
 

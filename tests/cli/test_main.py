@@ -50,7 +50,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", str(EXAMPLE), "cluster.workers"], "emuml: argument 'cluster.workers': not of the form key=value"),
         (
             ["run", str(EXAMPLE), "workload.data=brest-cancer"],
-            "emuml: LogisticRegression.data: 'brest-cancer' is unknown",
+            "emuml: argument 'workload.data=brest-cancer': workload.data: 'brest-cancer' is unknown",
         ),
         (["report", "no-run"], "emuml: no-run: there is no config.yaml; allowed: a run directory"),
         (["replay", "no-run"], "emuml: no-run: there is no config.yaml"),
