@@ -13,6 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import emuml
+from emuml.cli.compare import compare
 from emuml.cli.demo import demo
 from emuml.cli.replay import replay
 from emuml.cli.report import report
@@ -28,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (run, demo, replay, report):
+for command in (run, compare, demo, replay, report):
     app.command()(command)
 
 # Typer has no name for the base of its errors of usage; in every version it is the base of BadParameter.

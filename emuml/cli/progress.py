@@ -60,12 +60,14 @@ def line(row: dict[str, Any], wall_s: float, rounds: int | None, clock: str) -> 
     '24.2 s emulated · 2.0 s wall · round 50 of 100 · train loss 0.0946 · 2,000 events/s · about 2 s left'
     """
     done = int(row.get("round", 0))
-    parts = [f"{row['time_s']:.1f} s {clock}", f"{wall_s:.1f} s wall"]
-    parts.append(f"round {done} of {rounds}" if rounds else f"round {done}")
+    where = f"round {done} of {rounds}" if rounds else f"round {done}"
+    left = [f"about {(rounds - done) * wall_s / done:.0f} s left"] if rounds and done and wall_s > 0 else []
+    if "run" in row:  # which one of several
+        return " · ".join([str(row["run"]), where, *left, f"{wall_s:.1f} s wall"])
+    parts = [f"{row['time_s']:.1f} s {clock}", f"{wall_s:.1f} s wall", where]
     parts += [f"train loss {row['train_loss']:.4g}"] if "train_loss" in row else []
     parts += [f"{row['down']:g} down"] if row.get("down") else []
     if done and wall_s > 0:
         events = row.get("events", 0)
         parts.append(f"{events / wall_s:,.0f} events/s" if events else f"{done / wall_s:.3g} rounds/s")
-        parts += [f"about {(rounds - done) * wall_s / done:.0f} s left"] if rounds else []
-    return " · ".join(parts)
+    return " · ".join(parts + left)
