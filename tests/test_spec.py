@@ -17,7 +17,7 @@ from emuml.errors import FormatError, UserError
 from emuml.protocols.gradient_coding import FractionalRepetition, GradientCoding, IgnoreStragglers, Uncoded
 from emuml.spec import InputFolder, Inputs, array_digest, check, class_of, from_spec, to_spec
 from emuml.stopping import AnyOf, Rounds, Seconds, TargetLoss, Updates
-from emuml.workloads import LinearRegression, LogisticRegression
+from emuml.workloads import CsrMatrix, LinearRegression, LogisticRegression
 from emuml.workloads import optimizers as opt
 
 DATA = (np.arange(12.0).reshape(6, 2), np.array([0.0, 1.0, 0.0, 1.0, 1.0, 0.0]))
@@ -28,6 +28,7 @@ DECLARATIONS = [
     LOGISTIC,
     LinearRegression(chunk_rows=7),
     LOGISTIC.problem(3),
+    CsrMatrix(np.array([0, 2, 3]), np.array([0, 2, 1], np.int32), columns=3, values=np.array([1.0, 2.0, 3.0])),
     opt.GradientDescent(),
     ACCELERATED,
     opt.Constant(),

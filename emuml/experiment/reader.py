@@ -253,7 +253,7 @@ class Reader:
         return found if found is WRONG else FaultPlan(found)
 
     def plain(self, node: yaml.Node, hint: Any, path: str) -> Any:
-        """Return a value without declarations in it: scalars, tuples, arrays."""
+        """Return a value that is no declaration: scalars, tuples, arrays; matrices may be among its items."""
         if isinstance(node, yaml.SequenceNode):
             for i, item in enumerate(node.value if not holds(hint, np.ndarray) else ()):
                 self.places.note(f"{path}[{i}]", item)
@@ -265,6 +265,8 @@ class Reader:
                     return self._inputs.get(str(given["input"].value))
                 except (UserError, OSError, ValueError) as error:
                     return self.wrong(node, f"{path}.input", str(error))
+            if "kind" in given and names.family_of(str(given["kind"].value)) == "matrix":
+                return self.declaration(node, "matrix", path)
             return given
         assert isinstance(node, yaml.ScalarNode)
         value = scalar(node)

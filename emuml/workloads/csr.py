@@ -11,6 +11,7 @@ Only numpy is needed; scipy is imported where a matrix comes from it or goes to 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from functools import cached_property
@@ -79,14 +80,15 @@ class CsrMatrix:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CsrMatrix):
             return NotImplemented
-        return self is other or (self.shape == other.shape and self._content == other._content)
+        return self is other or (self.shape == other.shape and self.digest == other.digest)
 
     def __hash__(self) -> int:
         return hash((self.shape, self.nnz))
 
     @cached_property
-    def _content(self) -> str:
-        return json.dumps(to_spec(self, Inputs()))
+    def digest(self) -> str:
+        """SHA-256 of the content: of the canonical spec, which names the digests of the arrays."""
+        return hashlib.sha256(json.dumps(to_spec(self, Inputs())).encode()).hexdigest()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -204,6 +206,10 @@ class CsrMatrix:
     def _check_vector(self, vector: Vector) -> None:
         if vector.shape != (self.columns,):
             raise ValueError(f"got a vector of shape {vector.shape} for {self.columns} columns")
+
+
+Matrix = Vector | CsrMatrix
+"""Rows of a regression, dense or sparse."""
 
 
 def _whole(array: NDArray[Any], name: str) -> NDArray[Any]:

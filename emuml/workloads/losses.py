@@ -1,7 +1,8 @@
-"""Losses of linear models on plain arrays: sums of losses and of gradients over rows, in blocks and in a fixed order.
+"""Losses of linear models on matrices: sums of losses and of gradients over rows, in blocks and in a fixed order.
 
-Node processes run this, so it needs numpy alone. The blocks are part of a workload's declaration: every engine makes
-the same BLAS calls and gets the same bits, and a cancelled task stops between two of them.
+Node processes run this, so it needs numpy and our kernels alone. The blocks are part of a workload's declaration: every
+engine makes the same BLAS calls and gets the same bits, and a cancelled task stops between two of them. Sparse rows are
+summed by our kernels row by row, so there blocks change no bit.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from emuml.errors import TaskCancelled
 from emuml.task import Cancelled, never_cancelled
+from emuml.workloads.csr import CsrMatrix, Matrix
 from emuml.workloads.partitions import Rows
 
 Vector = NDArray[np.float64]
@@ -68,11 +70,13 @@ LOSSES = {
 """Logistic: log(1 + exp(-y z)) with targets -1 and +1. Linear: (y - z)^2."""
 
 
-def predict(features: Vector, parameters: Vector, chunk_rows: int) -> Vector:
+def predict(features: Matrix, parameters: Vector, chunk_rows: int) -> Vector:
     """Return ``features @ parameters``, made in blocks of ``chunk_rows`` rows."""
+    if isinstance(features, CsrMatrix):
+        return features.predictions(range(len(features)), parameters)
     predictions = np.empty(len(features))
     for block in _blocks(range(len(features)), chunk_rows):
-        predictions[block] = features[block] @ parameters
+        predictions[_index(block)] = features[_index(block)] @ parameters
     return predictions
 
 
@@ -110,17 +114,48 @@ def gradient_sum(
         When ``cancelled()`` was true before a block.
     """
     total: Vector | None = None
-    for block in _blocks(rows, chunk_rows):
-        if cancelled():
-            raise TaskCancelled("a gradient was cancelled between two blocks of rows")
-        part = features[block]
-        summand = part.T @ loss.slope(part @ parameters, targets[block])
+    for block in _blocks(rows, chunk_rows, cancelled):
+        part = features[_index(block)]
+        summand = part.T @ loss.slope(part @ parameters, targets[_index(block)])
         total = summand if total is None else np.add(total, summand, out=total)
     assert total is not None, "a gradient needs at least one row"
     return total
 
 
-def _blocks(rows: Rows, chunk_rows: int) -> Iterator[slice | NDArray[np.int64]]:
+def add_gradients(
+    loss: Loss,
+    features: CsrMatrix,
+    targets: Vector,
+    rows: Rows,
+    parameters: Vector,
+    factor: float,
+    out: Vector,
+    chunk_rows: int,
+    cancelled: Cancelled = never_cancelled,
+) -> None:
+    """Add ``factor`` times the gradient of each of some sparse rows to ``out``, row by row in order.
+
+    Parameters are those of :func:`gradient_sum`. Of ``out``, shape (parameters,), only the columns of these rows are
+    touched: no vector as long as the parameters is made.
+
+    Raises
+    ------
+    TaskCancelled
+        When ``cancelled()`` was true before a block; ``out`` then holds a part.
+    """
+    for block in _blocks(rows, chunk_rows, cancelled):
+        slopes = loss.slope(features.predictions(block, parameters), targets[_index(block)])
+        if factor != 1.0:
+            slopes *= factor
+        features.accumulate(block, slopes, out)
+
+
+def _blocks(rows: Rows, chunk_rows: int, cancelled: Cancelled = never_cancelled) -> Iterator[Rows]:
     for start in range(0, len(rows), chunk_rows):
-        block = rows[start : start + chunk_rows]
-        yield slice(block.start, block.stop) if isinstance(block, range) else block
+        if cancelled():
+            raise TaskCancelled("a gradient was cancelled between two blocks of rows")
+        yield rows[start : start + chunk_rows]
+
+
+def _index(rows: Rows) -> slice | NDArray[np.int64]:
+    return slice(rows.start, rows.stop) if isinstance(rows, range) else rows

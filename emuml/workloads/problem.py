@@ -1,10 +1,11 @@
-"""A regression on dense arrays, ready to train: what node processes rebuild and ask for gradients.
+"""A regression on a dense or sparse matrix, ready to train: what node processes rebuild and ask for gradients.
 
 1. Every row belongs to exactly one partition; partition sizes differ by at most one row.
 2. A gradient is a sum over rows, in ascending order of partition, then block, so that replicas are equal bit for bit.
+   Of dense rows blocks and then partitions are added up; sparse rows are added one by one, in place.
 3. The regulariser and the division by the number of rows belong to the step and never to a worker.
 
-Nothing here reads files, clocks or unnamed randomness, or needs more than numpy.
+Nothing here reads files, clocks or unnamed randomness, or needs more than numpy and our kernels.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from numpy.typing import NDArray
 from emuml.errors import ContractError, UserError
 from emuml.spec import Inputs, check, to_spec
 from emuml.task import Cancelled, Task, never_cancelled
-from emuml.workloads.losses import LOSSES, gradient_sum, predict
+from emuml.workloads.auc import auc
+from emuml.workloads.csr import CsrMatrix, Matrix
+from emuml.workloads.losses import LOSSES, add_gradients, gradient_sum, predict
 from emuml.workloads.optimizers import Optimizer, State
-from emuml.workloads.partitions import batch_rows, partition_bounds, partition_rows
+from emuml.workloads.partitions import Rows, batch_rows, partition_bounds, partition_rows
 
 Vector = NDArray[np.float64]
 
@@ -39,11 +42,11 @@ class RegressionProblem:
     ----------
     model : {"logistic", "linear"}
         Which loss.
-    features : ndarray of float64, shape (rows, n_parameters)
+    features : ndarray of float64 or CsrMatrix, shape (rows, n_parameters)
         Training rows in the order in which partitions take them.
     targets : ndarray of float64, shape (rows,)
         For logistic: -1 or +1.
-    validation_features, validation_targets : ndarray of float64
+    validation_features, validation_targets : as ``features`` and ``targets``
         Rows that no gradient sees; there may be none.
     initial : ndarray of float64, shape (n_parameters,)
         Parameters before the first step.
@@ -71,9 +74,9 @@ class RegressionProblem:
     """
 
     model: Literal["logistic", "linear"]
-    features: Vector
+    features: Matrix
     targets: Vector
-    validation_features: Vector
+    validation_features: Matrix
     validation_targets: Vector
     initial: Vector
     optimizer: Optimizer
@@ -88,7 +91,8 @@ class RegressionProblem:
     def __post_init__(self) -> None:
         check(self)
         for name in ("features", "targets", "validation_features", "validation_targets", "initial"):
-            object.__setattr__(self, name, _frozen(getattr(self, name)))
+            if not isinstance(value := getattr(self, name), CsrMatrix):
+                object.__setattr__(self, name, _frozen(value))
         self._check_shapes()
         if self.names and len(self.names) != len(self.initial):
             raise UserError(f"got {len(self.names)} names", "RegressionProblem.names", f"none or {len(self.initial)}")
@@ -241,8 +245,9 @@ class RegressionProblem:
         dict of str to float
             ``train_loss`` and ``validation_loss``: mean loss plus regulariser, over training and validation rows.
             Logistic: ``accuracy``, ``validation_accuracy``, fractions of rows whose class is predicted (+1 at a margin
-            of 0). Linear: ``mse``, ``validation_mse``, in squared units of the target. Without validation rows their
-            keys are absent.
+            of 0); ``auc``, ``validation_auc``, areas under the ROC curve, see :func:`emuml.workloads.auc.auc`. Linear:
+            ``mse``, ``validation_mse``, in squared units of the target. Without validation rows their keys are absent,
+            as that of an area is where all rows are of one class.
         """
         values = self._metrics_on(self.features, self.targets, parameters, ("train_loss", ""))
         if len(self.validation_features):
@@ -251,7 +256,7 @@ class RegressionProblem:
         return values
 
     def _metrics_on(
-        self, features: Vector, targets: Vector, parameters: Vector, names: tuple[str, str]
+        self, features: Matrix, targets: Vector, parameters: Vector, names: tuple[str, str]
     ) -> dict[str, float]:
         with np.errstate(over="ignore", invalid="ignore"):
             predictions = predict(features, parameters, self.chunk_rows)
@@ -259,8 +264,11 @@ class RegressionProblem:
             loss = mean_loss + self.l2 * float(parameters @ parameters)
         if self.model == "linear":
             return {names[0]: loss, f"{names[1]}mse": mean_loss}
-        right = (predictions >= 0) == (targets > 0)
-        return {names[0]: loss, f"{names[1]}accuracy": float(np.mean(right))}
+        positive = targets > 0
+        values = {names[0]: loss, f"{names[1]}accuracy": float(np.mean((predictions >= 0) == positive))}
+        if 0 < np.count_nonzero(positive) < len(positive):
+            values[f"{names[1]}auc"] = auc(predictions, positive)
+        return values
 
 
 def partition_gradient(
@@ -277,28 +285,50 @@ def partition_gradient(
     Returns
     -------
     ndarray of float64, shape (n_parameters,)
-        ``sum_i coefficients[i] * (gradient sum of partition owned[i])``, added in the order of ``owned``.
+        ``sum_i coefficients[i] * (gradient sum of partition owned[i])``, added in the order of ``owned``. Of sparse
+        rows each is added by itself, times its coefficient.
 
     Raises
     ------
     TaskCancelled
         When ``cancelled()`` was true before a block of rows.
     """
-    loss, total = LOSSES[problem.model], None
+    shares = []
+    for position, partition in enumerate(owned):
+        rows, factor = batch_rows(
+            partition_rows(problem.rows, partition, partitions), problem.batch, problem.seed, partition, draw
+        )
+        shares.append((rows, factor if coefficients is None else coefficients[position] * factor))
     with np.errstate(over="ignore", invalid="ignore"):  # A diverging run must end by its losses, not by a warning.
-        for position, partition in enumerate(owned):
-            rows, factor = batch_rows(
-                partition_rows(problem.rows, partition, partitions), problem.batch, problem.seed, partition, draw
-            )
-            if coefficients is not None:
-                factor = coefficients[position] * factor
-            part = gradient_sum(
-                loss, problem.features, problem.targets, rows, parameters, problem.chunk_rows, cancelled
-            )
-            if factor != 1.0:
-                part *= factor
-            total = part if total is None else np.add(total, part, out=total)
+        if isinstance(problem.features, CsrMatrix):
+            return _sparse_sum(problem, problem.features, parameters, shares, cancelled)
+        return _dense_sum(problem, problem.features, parameters, shares, cancelled)
+
+
+Shares = list[tuple[Rows, float]]
+"""Rows of each partition, and the factor of their gradients."""
+
+
+def _dense_sum(
+    problem: RegressionProblem, features: Vector, parameters: Vector, shares: Shares, cancelled: Cancelled
+) -> Vector:
+    loss, total = LOSSES[problem.model], None
+    for rows, factor in shares:
+        part = gradient_sum(loss, features, problem.targets, rows, parameters, problem.chunk_rows, cancelled)
+        if factor != 1.0:
+            part *= factor
+        total = part if total is None else np.add(total, part, out=total)
     assert total is not None, "a gradient needs at least one partition"
+    return total
+
+
+def _sparse_sum(
+    problem: RegressionProblem, features: CsrMatrix, parameters: Vector, shares: Shares, cancelled: Cancelled
+) -> Vector:
+    loss, total = LOSSES[problem.model], np.zeros(problem.n_parameters)
+    for rows, factor in shares:
+        targets, chunk_rows = problem.targets, problem.chunk_rows
+        add_gradients(loss, features, targets, rows, parameters, factor, total, chunk_rows, cancelled)
     return total
 
 

@@ -7,6 +7,7 @@ validation, scales the columns by the training rows, and settles the rate. Nodes
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,13 +20,18 @@ from numpy.typing import NDArray
 from emuml.errors import UserError
 from emuml.spec import Inputs, array_digest, check, to_spec
 from emuml.streams import generator, stream_key, words_at
+from emuml.workloads.csr import CsrMatrix, Matrix
+from emuml.workloads.curvature import largest_eigenvalue
 from emuml.workloads.data import Table, load, table_arrays
 from emuml.workloads.losses import LOSSES
 from emuml.workloads.optimizers import GradientDescent, Optimizer
 from emuml.workloads.problem import RegressionProblem
 
 Vector = NDArray[np.float64]
-Data = str | Path | tuple[NDArray[Any], NDArray[Any]]
+Data = str | Path | tuple[NDArray[Any] | CsrMatrix, NDArray[Any]]
+
+CHUNK_ROWS = {"dense": 128, "sparse": 4096}
+"""Rows of a block unless the declaration says so: see benchmarks/csr.py for the sparse ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,21 +43,23 @@ class Regression:
     data : str, Path or (X, y)
         ``"breast-cancer"``, ``"digits"`` (odd digits against even ones), ``"diabetes"``, ``"two-gaussians"`` or
         ``"two-gaussians:ROWSxCOLUMNS"`` (synthetic), a path to an ``.npz`` file with arrays X and y, or two arrays of
-        shapes (rows, columns) and (rows,), which are copied.
+        shapes (rows, columns) and (rows,), which are copied. X may be sparse: a
+        :class:`~emuml.workloads.csr.CsrMatrix`, or any matrix of ``scipy.sparse``.
     l2 : float
         Weight of the squared norm of all parameters, the intercept included.
     optimizer : Optimizer
         Without a rate it takes 1/L, L being the largest curvature of the objective.
     validation : float
-        Fraction of the rows held back, >= 0 and < 1.
+        Fraction of the rows held back, >= 0 and < 1, rounded up to whole rows; one row at least is trained on.
     batch : int, optional
         Rows that are drawn of each partition for a gradient. Default: all of them.
-    chunk_rows : int
-        Rows of a block; a cancelled gradient stops between two blocks.
+    chunk_rows : int, optional
+        Rows of a block; a cancelled gradient stops between two blocks. Default: 128, or 4096 of a sparse matrix.
     intercept : bool
         Append a column of ones.
-    standardize : bool
-        Give each column mean 0 and variance 1 over the training rows; constant ones become 0.
+    standardize : bool, optional
+        Give each column mean 0 and variance 1 over the training rows; constant ones become 0. Default: yes, but not
+        for sparse matrices, which it would fill.
     initial_scale : float
         Standard deviation of the normal initial parameters; 0 for zeros.
 
@@ -66,9 +74,9 @@ class Regression:
     optimizer: Optimizer = field(default_factory=GradientDescent)
     validation: Annotated[float, Ge(0), Lt(1)] = 0.2
     batch: Annotated[int | None, Gt(0)] = None
-    chunk_rows: Annotated[int, Gt(0)] = 128
+    chunk_rows: Annotated[int | None, Gt(0)] = None
     intercept: bool = True
-    standardize: bool = True
+    standardize: bool | None = None
     initial_scale: Annotated[float, Ge(0)] = 0.0
 
     model: ClassVar[Literal["logistic", "linear"]]
@@ -113,24 +121,24 @@ class Regression:
         table = load(self.data, seed, self._where)
         targets = self._targets(table.y)
         order = np.argsort(words_at(stream_key(seed, "", "data-order"), np.arange(len(targets))), kind="stable")
-        held, kept = np.split(order, [int(self.validation * len(order))])
-        features = self._design(table.X, kept)
-        train = features[kept]
+        # Rounded up, as scikit-learn's train_test_split does, so that the sizes of published splits come out.
+        held, kept = np.split(order, [min(math.ceil(self.validation * len(order)), len(order) - 1)])
+        train, validation = self._design(table.X, kept, held)
         return RegressionProblem(
             model=self.model,
             features=train,
             targets=targets[kept],
-            validation_features=features[held],
+            validation_features=validation,
             validation_targets=targets[held],
             initial=self._initial(train.shape[1], seed),
             optimizer=self._settled(train),
             l2=self.l2,
             batch=self.batch,
-            chunk_rows=self.chunk_rows,
+            chunk_rows=self.chunk_rows or CHUNK_ROWS["sparse" if isinstance(train, CsrMatrix) else "dense"],
             seed=seed,
             names=self._names(table),
             source=table.source,
-            inputs_sha256=(array_digest(table.X), array_digest(table.y)),
+            inputs_sha256=(_digest(table.X), array_digest(table.y)),
         )
 
     def embedded(self, seed: int) -> Regression:
@@ -140,20 +148,32 @@ class Regression:
         table = load(self.data, seed, self._where)
         return replace(self, data=(table.X, table.y))
 
-    def _own_arrays(self) -> tuple[Vector, Vector]:
+    def _own_arrays(self) -> tuple[Matrix, Vector]:
         if not isinstance(self.data, (tuple, list)) or len(self.data) != 2:
             raise UserError(f"got {type(self.data).__name__}", self._where, "a name, a path to an .npz file, or (X, y)")
-        arrays = table_arrays(*self.data, self._where)
-        copies = tuple(array if not array.flags.writeable else array.copy() for array in arrays)
-        for array in copies:
-            array.flags.writeable = False
-        return copies[0], copies[1]
+        X, y = table_arrays(*self.data, self._where)
+        return X if isinstance(X, CsrMatrix) else _own(X), _own(y)
 
     def _targets(self, y: Vector) -> Vector:
         return y
 
-    def _design(self, X: Vector, kept: NDArray[np.int64]) -> Vector:
+    def _design(self, X: Matrix, kept: NDArray[np.int64], held: NDArray[np.int64]) -> tuple[Matrix, Matrix]:
+        """Return what is trained on and what is held back: columns scaled, the constant one appended."""
+        if not isinstance(X, CsrMatrix):
+            features = self._scaled(X, kept)
+            return features[kept], features[held]
         if self.standardize:
+            raise UserError(
+                "got true for a sparse matrix",
+                f"{type(self).__name__}.standardize",
+                "false, or left out",
+                "columns of mean 0 have no zeros left; a dense array can be standardized",
+            )
+        parts = X.take(kept), X.take(held)
+        return (parts[0].with_constant_column(), parts[1].with_constant_column()) if self.intercept else parts
+
+    def _scaled(self, X: Vector, kept: NDArray[np.int64]) -> Vector:
+        if self.standardize is not False:
             train = X[kept]
             mean, spread = train.mean(axis=0), train.std(axis=0)
             # A constant column has a spread of rounding errors; dividing by it would make noise of size 1.
@@ -166,14 +186,12 @@ class Regression:
             return np.zeros(n_parameters)
         return self.initial_scale * generator(seed, "", "initial").standard_normal(n_parameters)
 
-    def _settled(self, features: Vector) -> Optimizer:
+    def _settled(self, features: Matrix) -> Optimizer:
         """Return the optimizer with a rate: 1/L, L = curvature * (largest eigenvalue of X'X) / rows + 2 l2."""
         if self.optimizer.rate is not None:
             return self.optimizer
-        rows, columns = features.shape
-        gram = features.T @ features if columns <= rows else features @ features.T
-        largest = max(float(np.linalg.eigvalsh(gram)[-1]), 0.0)
-        curvature = float(LOSSES[self.model].curvature * largest / rows + 2.0 * self.l2)
+        largest = largest_eigenvalue(features)
+        curvature = float(LOSSES[self.model].curvature * largest / len(features) + 2.0 * self.l2)
         if not 0 < curvature < float("inf"):
             raise UserError(f"the objective has curvature {curvature}", self._where, "columns that vary", "give a rate")
         return replace(self.optimizer, rate=1.0 / curvature)
@@ -182,6 +200,17 @@ class Regression:
         if not table.names:
             return ()
         return (*table.names, "intercept") if self.intercept else table.names
+
+
+def _own(array: Vector) -> Vector:
+    """Return a read-only array that nobody else writes to."""
+    own = array.copy() if array.flags.writeable else array
+    own.flags.writeable = False
+    return own
+
+
+def _digest(X: Matrix) -> str:
+    return X.digest if isinstance(X, CsrMatrix) else array_digest(X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +223,7 @@ class LogisticRegression(Regression):
     --------
     >>> problem = LogisticRegression(data=(np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1]))).problem(7)
     >>> problem.rows, problem.n_parameters
-    (4, 2)
+    (3, 2)
     """
 
     model = "logistic"

@@ -9,6 +9,7 @@ from emuml.errors import UserError
 from emuml.spec import Inputs, array_digest, from_spec, to_spec
 from emuml.streams import stream_key, words_at
 from emuml.workloads import AcceleratedGradientDescent, GradientDescent, LinearRegression, LogisticRegression
+from emuml.workloads.auc import auc
 
 draws = np.random.default_rng(0)
 X = draws.normal(size=(50, 3)) * [1.0, 20.0, 0.1] + [5.0, 0.0, -3.0]
@@ -18,6 +19,7 @@ y = (X[:, 0] > 5).astype(float)
 def test_defaults():
     declared = LogisticRegression()
     assert (declared.data, declared.l2, declared.validation) == ("breast-cancer", 1e-4, 0.2)
+    assert (declared.chunk_rows, declared.standardize) == (None, None)
     assert declared.optimizer == GradientDescent()
     assert LinearRegression().data == "diabetes"
 
@@ -26,14 +28,15 @@ def test_defaults():
 def test_breast_cancer_trains():
     pytest.importorskip("sklearn", reason="needs scikit-learn: pip install emuml[data]")
     problem = LogisticRegression(l2=1e-4).problem(7)
-    assert (problem.rows, len(problem.validation_targets), problem.n_parameters) == (456, 113, 31)
+    assert (problem.rows, len(problem.validation_targets), problem.n_parameters) == (455, 114, 31)
     assert problem.names[-1] == "intercept"
     state, at = problem.start(), problem.initial
     assert problem.loss(at) == pytest.approx(np.log(2), rel=1e-15)
     for i in range(60):
         state, at = problem.step(state, at, problem.gradient(at, (0, 1, 2), 3).run(), i)
     metrics = problem.metrics(at)
-    assert set(metrics) == {"train_loss", "validation_loss", "accuracy", "validation_accuracy"}
+    assert {name.removeprefix("validation_") for name in metrics} == {"train_loss", "loss", "accuracy", "auc"}
+    assert len(metrics) == 6
     assert metrics["train_loss"] < 0.2
     assert metrics["validation_accuracy"] > 0.9
 
@@ -127,12 +130,32 @@ def test_logistic_metrics():
     assert metrics["accuracy"] == np.mean(margins > 0)
     held = problem.validation_targets * (problem.validation_features @ at)
     assert metrics["validation_accuracy"] == np.mean(held > 0)
+    assert metrics["auc"] == auc(problem.features @ at, problem.targets > 0)
+    assert metrics["validation_auc"] == auc(problem.validation_features @ at, problem.validation_targets > 0)
+
+
+def test_an_area_is_absent_where_all_rows_are_of_one_class():
+    problem = LogisticRegression(data=(X, y), validation=0.02).problem(7)
+    assert len(problem.validation_targets) == 1
+    metrics = problem.metrics(problem.initial)
+    assert metrics["auc"] == 0.5
+    assert "validation_accuracy" in metrics
+    assert "validation_auc" not in metrics
+
+
+@pytest.mark.parametrize(("share", "held"), [(0.0, 0), (0.001, 1), (0.2, 10), (0.21, 11), (0.999, 49)])
+def test_as_many_rows_are_held_back_as_scikit_learn_does(share, held):
+    problem = LinearRegression(data=(X, y), validation=share).problem(7)
+    assert (len(problem.validation_targets), problem.rows) == (held, 50 - held)
+    if held < 49 and held:
+        selection = pytest.importorskip("sklearn.model_selection", reason="needs scikit-learn: pip install emuml[data]")
+        assert len(selection.train_test_split(X, test_size=share)[1]) == held
 
 
 def test_no_validation_rows_no_validation_metrics():
     problem = LogisticRegression(data=(X, y), validation=0.0).problem(7)
     assert problem.rows == 50
-    assert set(problem.metrics(problem.initial)) == {"train_loss", "accuracy"}
+    assert set(problem.metrics(problem.initial)) == {"train_loss", "accuracy", "auc"}
 
 
 def test_initial_parameters():
@@ -219,4 +242,4 @@ def test_an_objective_without_curvature_needs_a_rate():
     flat = {"data": (np.ones((4, 1)), np.array([0.0, 1.0, 0.0, 1.0])), "intercept": False, "l2": 0.0}
     with pytest.raises(UserError, match=r"curvature 0\.0"):
         LinearRegression(**flat).problem(7)
-    assert LinearRegression(**flat, optimizer=GradientDescent(rate=1.0)).problem(7).rows == 4
+    assert LinearRegression(**flat, optimizer=GradientDescent(rate=1.0)).problem(7).rows == 3
