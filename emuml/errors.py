@@ -49,14 +49,15 @@ class UserError(EmumlError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ``did you mean 'x'?`` for the nearest known name, or an empty string.
+    """Return ``did you mean 'x'?`` for the nearest known name, or one that the given one is a part of; else nothing.
 
     Examples
     --------
     >>> did_you_mean("wrokers", ["workers", "seed"])
     "did you mean 'workers'?"
     """
-    near = get_close_matches(name, list(known), n=1)
+    names = list(known)
+    near = get_close_matches(name, names, n=1) or [word for word in names if len(name) > 2 and name in word]
     return f"did you mean {near[0]!r}?" if near else ""
 
 

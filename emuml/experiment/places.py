@@ -123,15 +123,11 @@ class Places:
     def elsewhere(self, name: str, path: str) -> str:
         """Return which declaration has a key that is unknown at ``path``, the nearest one, or an empty string."""
         known = {**self._unwritten(), **self.classes}
-        fitting = [
-            owner
-            for owner, cls in known.items()
-            if owner != path and name in fields_of(cls) and _join(owner, name) not in self.written
-        ]
-        if not fitting:
+        owners = [owner for owner, cls in known.items() if owner != path and name in fields_of(cls)]
+        if not owners:
             return ""
-        nearest = min(fitting, key=lambda owner: (_distance(owner, path), owner))
-        return f"did you mean {_join(nearest, name)!r}{'' if nearest else ', at the top level'}?"
+        nearest = min(owners, key=lambda owner: (_join(owner, name) in self.written, _distance(owner, path), owner))
+        return f"did you mean {_join(nearest, name)!r}{'' if nearest else ' at the top level'}?"
 
     def _unwritten(self) -> dict[str, type]:
         """Return the declarations that may be left out because there is one kind of them only, such as networks."""
