@@ -70,13 +70,13 @@ def regression(rows=90, columns=4, seed=5, optimizer=None, batch=None):
 
 def train(
     problem, code, workers, rounds, *, collect=None, compute=None, latency_s=0.0, faults=(), seed=0, stop=None,
-    server=Server, worker=Worker, **options,
+    server=Server, worker=Worker, stragglers="cancel", **options,
 ):  # fmt: skip
     """Run gradient coding on the emulator and return its run."""
     built = code.build(workers, collect=collect)
     roster = Roster.of_counts(seed, stop or Rounds(rounds), server=1, worker=workers)
-    nodes = {SERVER: ("server", partial(server, built, problem, roster))}
-    nodes |= {id: ("worker", partial(worker, built, problem, id.index)) for id in roster.of("worker")}
+    nodes = {SERVER: ("server", partial(server, built, problem, roster, stragglers))}
+    nodes |= {id: ("worker", partial(worker, built, problem, id.index, stragglers)) for id in roster.of("worker")}
     cluster = Cluster(workers=workers, compute=compute or Constant(1), network=Network(latency_s))
     plan = FaultPlan(tuple(faults))
     return Emulator(nodes, cluster, roster, plan, problem.full_cost / workers, **options).run()
