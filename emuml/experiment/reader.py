@@ -272,8 +272,14 @@ class Reader:
         value = scalar(node)
         if isinstance(value, (int, float)) and holds(hint, str) and not holds(hint, int, float, np.ndarray):
             value = str(node.value)  # a name such as 1e5
-        if isinstance(value, str) and holds(hint, Path) and (self.folder / value).is_file():
-            return str((self.folder / value).resolve())  # files beside the configuration come first
+        return self.whole_path(value) if isinstance(value, str) and holds(hint, Path) else value
+
+    def whole_path(self, value: str) -> str:
+        """Return ``path`` or ``name:path`` with the whole path of the file, if it is beside the configuration."""
+        name, colon, path = value.rpartition(":")
+        for before, relative in (("", value), (name + colon, path)):
+            if (self.folder / relative).is_file():
+                return f"{before}{(self.folder / relative).resolve()}"
         return value
 
 

@@ -22,7 +22,7 @@ from emuml.spec import Inputs, array_digest, check, to_spec
 from emuml.streams import generator, stream_key, words_at
 from emuml.workloads.csr import CsrMatrix, Matrix
 from emuml.workloads.curvature import largest_eigenvalue
-from emuml.workloads.data import Table, load, table_arrays
+from emuml.workloads.data import Table, is_file, load, table_arrays
 from emuml.workloads.losses import LOSSES
 from emuml.workloads.optimizers import GradientDescent, Optimizer
 from emuml.workloads.problem import RegressionProblem
@@ -143,7 +143,7 @@ class Regression:
 
     def embedded(self, seed: int) -> Regression:
         """Return the same declaration with the arrays of a data file in place of its path."""
-        if not isinstance(self.data, str) or not self.data.endswith(".npz"):
+        if not isinstance(self.data, str) or not is_file(self.data):
             return self
         table = load(self.data, seed, self._where)
         return replace(self, data=(table.X, table.y))

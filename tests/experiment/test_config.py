@@ -281,6 +281,10 @@ def test_a_relative_path_to_data_starts_at_the_file(tmp_path: Path) -> None:
     np.savez(tmp_path / "mine.npz", X=np.eye(2), y=np.array([0, 1]))
     (tmp_path / "exp.yaml").write_text(with_line("breast-cancer", "mine.npz"))
     assert load(tmp_path / "exp.yaml").experiment.workload.data == str((tmp_path / "mine.npz").resolve())
+    (tmp_path / "exp.yaml").write_text(with_line("breast-cancer", "covertype:mine.npz"))
+    assert load(tmp_path / "exp.yaml").experiment.workload.data == f"covertype:{(tmp_path / 'mine.npz').resolve()}"
+    (tmp_path / "exp.yaml").write_text(with_line("breast-cancer", "two-gaussians:30x3"))
+    assert load(tmp_path / "exp.yaml").experiment.workload.data == "two-gaussians:30x3"
 
 
 EXPERIMENTS = {

@@ -7,7 +7,6 @@ else. Only launchers come here: scikit-learn is imported inside the function tha
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emuml.errors import UserError, did_you_mean
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from emuml.workloads.csr import CsrMatrix
 
-__all__ = ["Table", "beside", "is_file", "load", "one_hot", "table_arrays", "two_gaussians"]
+__all__ = ["Table", "is_file", "load", "one_hot", "table_arrays", "two_gaussians"]
 
 NAMES = (*dense.NAMED, dense.SYNTHETIC, *ORIGINALS, *twins.NAMES)
 
@@ -66,17 +65,3 @@ def is_file(data: str) -> bool:
     """Tell whether a setting names a file, which may be gone or changed when a run is repeated."""
     name, colon, _ = data.partition(":")
     return data.endswith(".npz") or (bool(colon) and name in ORIGINALS)
-
-
-def beside(data: str, folder: Path) -> str:
-    """Return ``NAME:PATH`` with the absolute path of a file in ``folder``, if it is there; else what was given.
-
-    Examples
-    --------
-    >>> beside("covertype:no-such-file.csv", Path("."))
-    'covertype:no-such-file.csv'
-    """
-    name, colon, path = data.partition(":")
-    if colon and name in ORIGINALS and (folder / path).is_file():
-        return f"{name}:{(folder / path).resolve()}"
-    return data

@@ -98,16 +98,23 @@ def _crossed(left: Coded, right: Coded) -> Codes:
 
 
 def _coded(column: NDArray[Any]) -> Coded:
-    low, high = column.min(), column.max()
-    if column.dtype.kind in "iuf" and abs(low) < 2**31 > abs(high) and (column == column.astype(np.int64)).all():
-        low, high = int(low), int(high)
-        if high - low <= 4 * len(column) + 1024:  # a table of what occurs beats sorting
-            offsets = column.astype(np.int64) - low
-            occurs = np.zeros(high - low + 1, np.bool_)
-            occurs[offsets] = True
-            return (np.cumsum(occurs) - 1)[offsets], int(np.count_nonzero(occurs))
-    values, codes = np.unique(column, return_inverse=True)
-    return codes.reshape(-1), len(values)
+    offsets = _offsets(column)
+    if offsets is None:
+        values, codes = np.unique(column, return_inverse=True)
+        return codes.reshape(-1), len(values)
+    occurs = np.zeros(int(offsets.max()) + 1, np.bool_)
+    occurs[offsets] = True
+    return (np.cumsum(occurs) - 1)[offsets], int(np.count_nonzero(occurs))
+
+
+def _offsets(column: NDArray[Any]) -> Codes | None:
+    """Return whole numbers above the least of them, if so few are possible that a table of them beats sorting."""
+    if column.dtype.kind == "U" or max(-int(column.min()), int(column.max())) >= 2**31:
+        return None
+    whole = column.astype(np.int64)
+    offsets: Codes = whole - whole.min()
+    few = int(offsets.max()) <= 4 * len(column) + 1024
+    return offsets if few and (whole == column).all() else None
 
 
 def _column(values: ArrayLike, where: str) -> NDArray[Any]:
