@@ -10,6 +10,7 @@ from emuml import Crash, FaultPlan, replay, run
 from emuml.errors import Diverged, FormatError, RunFailed, UserError
 from emuml.protocols import GradientCoding
 from emuml.protocols.gradient_coding import FractionalRepetition, IgnoreStragglers, Uncoded
+from emuml.runtime.settings import RuntimeSettings
 from emuml.workloads import LogisticRegression
 from tests.experiment.small import rows_of, small
 from tests.experiment.test_run import CRASHES
@@ -141,6 +142,14 @@ def test_a_folder_with_other_parameters_is_refused(tmp_path):
 def test_a_folder_without_a_run_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"there is no config\.yaml"):
         replay(tmp_path)
+
+
+def test_a_real_run_that_kept_no_journals_cannot_be_replayed(tmp_path):
+    settings = RuntimeSettings(processes="shared", journal=False)
+    deployed = run(small(), "tcp", out=tmp_path / "one", runtime=settings)
+    for source in (deployed, tmp_path / "one"):
+        with pytest.raises(UserError, match="kept no journals"):
+            replay(source)
 
 
 @pytest.mark.slow
