@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from emuml.comparison.contestants import Contestant, plain
 from emuml.comparison.measures import Run, run_of
 from emuml.comparison.plan import Plan
-from emuml.errors import UserError
+from emuml.errors import EmumlError, UserError
 from emuml.experiment.run import run
 from emuml.report.view import View
 
@@ -97,7 +98,12 @@ def rounds_to_run(plan: Plan) -> int | None:
 
 
 def _run(one: Contestant, seed: int, folder: Path, progress: Progress | None) -> View:
-    result = run(one.experiment(seed), one.loaded.engine, out=folder, runtime=one.loaded.runtime, progress=progress)
+    experiment, loaded = one.experiment(seed), one.loaded
+    try:
+        result = run(experiment, loaded.engine, out=folder, runtime=loaded.runtime, progress=progress)
+    except EmumlError as error:
+        error.add_note(f"that was {one.name} with seed {seed}: emuml report {shlex.quote(str(folder))}")
+        raise
     return View.of_result(result, one.name)
 
 

@@ -36,9 +36,9 @@ class Words(NamedTuple):
 
 def differences(plan: Plan) -> Words:
     """Return what differs between the contestants; the sentences on what is shared are the note."""
-    rows = [[row.setting, *row.values] for row in plan.differences] or [
-        ["nothing", *("" for _ in plan.contestants)],
-    ]
+    # A space lets narrow columns break before the parameters.
+    rows = [[row.setting, *(value.replace("(", " (", 1) for value in row.values)] for row in plan.differences]
+    rows = rows or [["nothing", *("" for _ in plan.contestants)]]
     return Words("What differs", ["", *_names(plan)], rows, shared(plan))
 
 

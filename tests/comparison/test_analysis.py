@@ -1,0 +1,191 @@
+"""From real runs to pairs and to the sentence: targets that all reach, and no claim beyond the intervals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from emuml.comparison.analysis import Comparison, Pair, analyse, independent_rounds
+from emuml.comparison.contestants import gather
+from emuml.comparison.measures import ROUND, TARGET, Run, sent_bytes
+from emuml.comparison.plan import plan
+from emuml.comparison.race import Runs, race
+from emuml.comparison.statistics import Interval, Paired, paired
+from emuml.comparison.verdict import verdict
+from tests.comparison.files import three, written
+
+
+def compared(paths: list[Path], folder: Path, overrides: tuple[str, ...] = (), **options: object) -> Comparison:
+    planned = plan(paths, overrides, **options)  # type: ignore[arg-type]
+    runs = Runs()
+    race(planned, folder, runs)
+    return analyse(planned, runs)
+
+
+@pytest.fixture(scope="module")
+def of_three(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    folder = tmp_path_factory.mktemp("three")
+    return compared(three(folder), folder / "runs", seeds=3)
+
+
+def test_a_file_against_itself_has_exactly_zero_differences_in_every_measure(tmp_path: Path) -> None:
+    path = written(tmp_path, "pairs", "{kind: fractional-repetition, replication: 2}", 2)
+    found = compared([path, path], tmp_path / "runs", seeds=3)
+    assert len(found.pairs) == len(found.measures) >= 10
+    for pair in found.pairs:
+        assert pair.paired is not None, pair.measure
+        assert pair.paired.difference == Interval(0.0)
+        assert pair.paired.ratio in (None, Interval(1.0))
+    for seed in found.seeds:
+        assert found.runs["pairs"][seed].values == found.runs["pairs-2"][seed].values
+    assert verdict(found).count("the same on all 3 seeds") == 2
+
+
+def test_target_of_each_seed_is_the_worst_final_loss_which_all_reach(of_three: Comparison) -> None:
+    for seed in of_three.seeds:
+        finals = [of_three.runs[name][seed].curve[-1] for name in of_three.runs]
+        assert of_three.targets[seed] == max(finals)
+    assert all(None not in of_three.values(name, TARGET) for name in of_three.runs)
+    assert len(set(of_three.targets.values())) == 3
+
+
+def test_a_target_that_somebody_misses_on_one_seed_is_not_compared(tmp_path: Path) -> None:
+    paths = three(tmp_path)[:2]
+    free = compared(paths, tmp_path / "free", seeds=3)
+    best = {name: sorted(run.curve.min() for run in runs.values()) for name, runs in free.runs.items()}
+    target = float(np.mean(best["four"][:2]))  # between two seeds
+    found = compared(paths, tmp_path / "fixed", seeds=3, target=target)
+    pair = found.pair("four", TARGET)
+    assert pair is not None
+    assert pair.paired is None
+    assert "four on 2 of 3 seeds" in pair.missing
+    assert found.mean("four", TARGET) is None
+    assert "four cannot be compared (not reached by" in verdict(found)
+
+
+def test_a_score_is_reached_from_below(tmp_path: Path) -> None:
+    found = compared(three(tmp_path), tmp_path / "runs", seeds=2, metric="accuracy")
+    for seed in found.seeds:
+        assert found.targets[seed] == min(found.runs[name][seed].curve[-1] for name in found.runs)
+        for name in found.runs:
+            run = found.runs[name][seed]
+            first = int(np.argmax(run.curve >= found.targets[seed]))
+            assert run.values[TARGET] == run.times_s[first]
+
+
+def test_numbers_of_a_run_are_those_of_its_own_metrics(of_three: Comparison) -> None:
+    run, view = of_three.runs["four"][3], of_three.views["four"]
+    assert run.values[ROUND] == pytest.approx(view.duration_s / 12)
+    assert run.values["covered"] == pytest.approx(4 / 6)
+    assert run.values["final_train_loss"] == view.metrics.final["train_loss"]
+    sizes = [row[5] for row in view.trace if row[2] == "send"]
+    assert run.values["sent_bytes"] == sum(sizes) == sent_bytes(view.trace) > 0
+
+
+def test_pairs_are_those_of_the_seeds(of_three: Comparison) -> None:
+    four, everybody = ([of_three.runs[name][s].values[ROUND] for s in of_three.seeds] for name in ("four", "all"))
+    pair = of_three.pair("four", ROUND)
+    assert pair is not None
+    assert pair.paired == paired(four, everybody)
+
+
+def test_one_seed_pairs_rounds_and_gives_nothing_else_an_interval(tmp_path: Path) -> None:
+    found = compared(three(tmp_path), tmp_path / "runs", seeds=1)
+    pair = found.pair("four", ROUND)
+    assert pair is not None
+    assert pair.paired is not None
+    assert (pair.paired.over, pair.paired.pairs) == ("rounds", 12)
+    for other in found.pairs:
+        if other.measure != ROUND:
+            assert other.paired is not None
+            assert other.paired.p_value is None
+    assert "without an interval (one seed)" in verdict(found)
+
+
+@pytest.mark.parametrize("kept", ["skip-stale", "carry-over"])
+def test_rounds_that_depend_on_each_other_give_no_interval_when_few(kept: str, tmp_path: Path) -> None:
+    paths = three(tmp_path)[:2]
+    found = compared(paths, tmp_path / "runs", (f"protocol.stragglers={kept}",), seeds=1)
+    pair = found.pair("four", ROUND)
+    assert pair is not None
+    assert pair.paired is not None
+    assert pair.paired.over == "dependent rounds"
+    assert "without an interval (a round depends on the one before)" in verdict(found)
+
+
+@pytest.mark.parametrize(
+    ("override", "independent"),
+    [
+        ("rounds=12", True),
+        ("protocol.stragglers=wait-all", True),
+        ("protocol.stragglers=carry-over", False),
+        ("cluster.cancel_lag_s=0.1", False),
+        ("cluster.compute.kind=erasurehead-delays", False),
+        ("faults=[{kind: crash, node: worker-1, at_s: 1}]", False),
+        ("engine=tcp", False),
+    ],
+)
+def test_rounds_are_independent_only_where_nothing_is_left_over(
+    override: str, independent: bool, tmp_path: Path
+) -> None:
+    first, *_ = gather(three(tmp_path)[:2], [override])
+    assert independent_rounds(first) is independent
+
+
+def test_seeds_that_are_not_whole_are_left_out(tmp_path: Path) -> None:
+    planned = plan(three(tmp_path), seeds=2)
+    runs = Runs()
+    race(planned, tmp_path / "runs", runs)
+    del runs.by_contestant["pairs"][4]
+    assert analyse(planned, runs).seeds == (3,)
+
+
+def test_a_diverged_contestant_reaches_nothing_and_sets_no_target(of_three: Comparison) -> None:
+    runs = Runs({name: dict(each) for name, each in of_three.runs.items()}, of_three.views)
+    for seed, run in runs.by_contestant["four"].items():
+        values = {**run.values, "final_train_loss": math.nan}
+        values.pop(TARGET)
+        runs.by_contestant["four"][seed] = replace(run, values=values, curve=np.full(13, math.nan))
+    found = analyse(of_three.plan, runs)
+    assert all(target is not None and math.isfinite(target) for target in found.targets.values())
+    assert found.mean("four", TARGET) is None
+    assert "not reached by four on 3 of 3 seeds" in verdict(found)
+
+
+def with_pairs(of_three: Comparison, four: Paired, pairs: Paired) -> Comparison:
+    made = [
+        Pair(name, measure, each) for name, each in (("four", four), ("pairs", pairs)) for measure in (TARGET, ROUND)
+    ]
+    return replace(of_three, pairs=tuple(made))
+
+
+def told(p_value: float, low: float, high: float) -> Paired:
+    return Paired(3, "seeds", Interval(-1.0, -1.5, -0.5), Interval(0.5, low, high), p_value, 2.0)
+
+
+def test_only_what_the_intervals_support_is_claimed(of_three: Comparison) -> None:
+    text = verdict(with_pairs(of_three, told(0.001, 0.4, 0.6), told(0.2, 0.4, 1.2)))
+    assert text.count("four 0.50 [0.40, 0.60] times") == 2
+    assert text.count("pairs no difference can be told at 95 %") == 2
+
+
+def test_several_claims_are_corrected_for(of_three: Comparison) -> None:
+    # Alone 0.02 would do; of four comparisons the smallest must be below 0.05 / 4.
+    text = verdict(with_pairs(of_three, told(0.02, 0.4, 0.6), told(0.9, 0.4, 1.2)))
+    assert "times" not in text
+    assert text.count("no difference can be told at 95 %") == 4
+
+
+def test_a_ratio_whose_interval_holds_one_is_not_claimed(of_three: Comparison) -> None:
+    assert "times" not in verdict(with_pairs(of_three, told(1e-6, 0.4, 1.1), told(0.5, 0.4, 1.1)))
+
+
+def test_run_is_measured_without_its_optional_columns() -> None:
+    run = Run(1, None, 2, {}, np.ones(2), np.arange(3.0), np.array([3.0, 2.0, 1.0]), "")
+    assert run.seconds_to(2.0, higher=False) == 1.0
+    assert run.seconds_to(0.5, higher=False) is None
+    assert run.seconds_to(3.0, higher=True) == 0.0

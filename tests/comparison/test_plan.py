@@ -1,0 +1,150 @@
+"""What is common is found, what is not is said, and what cannot be compared is refused before anything runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import emuml
+from emuml.comparison.plan import plan
+from emuml.errors import UserError
+from emuml.experiment.config import ConfigError, load
+from tests.comparison.files import three, written
+
+EXPONENTIAL = "kind: shifted-exponential, shift_s: 0.05, mean_s: 0.5"
+
+
+def changed(folder: Path, old: str, new: str) -> list[Path]:
+    """Write two files that differ in one place."""
+    first, second = written(folder, "all"), folder / "other.yaml"
+    text = first.read_text().replace("name: all", "name: other")
+    assert old in text
+    second.write_text(text.replace(old, new))
+    return [first, second]
+
+
+def test_seeds_follow_the_first_files_seed(tmp_path: Path) -> None:
+    paths = changed(tmp_path, "seed: 3", "seed: 70")
+    assert plan(paths).seeds == (3, 4, 5, 6, 7)
+    assert plan(paths[::-1], seeds=2).seeds == (70, 71)
+
+
+def test_only_settings_that_differ_are_shown(tmp_path: Path) -> None:
+    found = plan(three(tmp_path))
+    assert [(row.setting, row.values) for row in found.differences] == [
+        ("protocol.code", ("uncoded", "ignore-stragglers", "fractional-repetition(replication=2)")),
+        ("protocol.collect", ("-", "4", "-")),
+    ]
+    assert found.shared.warnings == ()
+    assert found.shared.common == ("data, order of rows, held-back rows, initial parameters", "delays draw by draw")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "setting", "warning"),
+    [
+        ("workers: 6", "workers: 4", "cluster.workers", "numbers of workers differ: only the workers that all have"),
+        ("mean_s: 0.5", "mean_s: 0.6", "cluster.compute.mean_s", "compute laws differ"),
+        (EXPONENTIAL, "kind: constant, seconds: 1.0", "cluster.compute", "compute laws differ"),
+        ("rounds: 12", "rounds: 13", "rounds", "rounds differ: compare seconds per round"),
+        ('3"}', '3", l2: 0.1}', "workload.l2", "workloads differ in more than the optimizer"),
+        ('3"}', '3", optimizer: {kind: gradient-descent, rate: 0.1}}', "workload.optimizer.rate", "optimizers differ"),
+    ],
+)
+def test_what_is_not_common_is_warned_of(old: str, new: str, setting: str, warning: str, tmp_path: Path) -> None:
+    found = plan(changed(tmp_path, old, new))
+    assert [row.setting for row in found.differences] == [setting]
+    assert len(found.shared.warnings) == 1
+    assert found.shared.warnings[0].startswith(warning)
+
+
+def test_other_faults_and_another_engine_are_warned_of(tmp_path: Path) -> None:
+    paths = [
+        written(tmp_path, "calm"),
+        written(tmp_path, "crash", extra="faults: [{kind: crash, node: worker-1, at_s: 1}]\n"),
+    ]
+    paths[1].write_text(paths[1].read_text() + "engine: tcp\n")
+    warnings = plan(paths).shared.warnings
+    assert [text.partition(":")[0] for text in warnings] == ["engines differ", "faults differ"]
+
+
+@pytest.mark.parametrize(
+    ("new", "common"),
+    [
+        ("mean_s: 0.6", "the draws behind the delays, under laws that differ"),
+        ("mean_s: 0.5", "delays draw by draw"),
+    ],
+)
+def test_delays_are_called_common_where_they_are(new: str, common: str, tmp_path: Path) -> None:
+    assert plan(changed(tmp_path, "mean_s: 0.5", new)).shared.common[-1] == common
+
+
+@pytest.mark.parametrize(
+    "law", ["kind: constant, seconds: 1.0", "kind: erasurehead-delays, rounds: 12, workers: 6", "kind: instant"]
+)
+def test_delays_that_do_not_change_with_the_seed_are_warned_of(law: str, tmp_path: Path) -> None:
+    paths = three(tmp_path)
+    for path in paths:
+        path.write_text(path.read_text().replace(EXPONENTIAL, law))
+    warnings = plan(paths).shared.warnings
+    assert warnings == ("delays do not change with the seed: intervals speak of the order of the data alone",)
+    assert plan(paths, seeds=1).shared.warnings == ()
+
+
+def test_a_file_against_itself_is_told_to_give_zeros(tmp_path: Path) -> None:
+    path = written(tmp_path, "all")
+    (warning,) = plan([path, path]).shared.warnings
+    assert warning.startswith("nothing differs but the name")
+
+
+@pytest.mark.parametrize(("old", "new"), [("120x3", "120x4"), ("logistic", "linear")])
+def test_other_data_or_another_model_are_refused(old: str, new: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"other\.yaml trains something else than .*all\.yaml"):
+        plan(changed(tmp_path, old, new))
+
+
+def test_one_data_set_under_two_paths_is_the_same(tmp_path: Path) -> None:
+    draws = np.random.default_rng(1)
+    X = draws.normal(size=(60, 2))
+    for name in ("a.npz", "b.npz"):
+        np.savez(tmp_path / name, X=X, y=(X[:, 0] > 0).astype(float))
+    paths = changed(tmp_path, "two-gaussians:120x3", "b.npz")
+    paths[0].write_text(paths[0].read_text().replace("two-gaussians:120x3", "a.npz"))
+    found = plan(paths)
+    assert found.differences == ()
+
+
+@pytest.mark.parametrize(("metric", "hint"), [("trian_loss", "did you mean 'train_loss'?"), ("r2", "")])
+def test_a_metric_that_is_not_there_is_refused(metric: str, hint: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"'{metric}' is no metric of all, four, pairs") as caught:
+        plan(three(tmp_path), metric=metric)
+    assert hint in str(caught.value)
+
+
+def test_a_target_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="--target: got nan"):
+        plan(three(tmp_path), target=float("nan"))
+
+
+def test_what_the_engine_refuses_is_refused_for_all_files_at_once(tmp_path: Path) -> None:
+    paths = three(tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        plan(paths, ["stop={kind: target-loss, value: 0.1, metric: los}"])
+    assert len(caught.value.problems) == 3
+
+
+def test_files_take_the_seeds_of_run_directories(tmp_path: Path) -> None:
+    first, second, third = three(tmp_path)
+    folders = []
+    for path, seeds in ((first, (5, 2, 9)), (second, (2, 5))):
+        for seed in seeds:
+            folders.append(tmp_path / f"{path.stem}-{seed}")
+            emuml.run(replace(load(path).experiment, seed=seed), out=folders[-1])
+    assert plan([*folders, third]).seeds == (2, 5)
+    assert plan([*folders, third], seeds=1).seeds == (2,)
+    with pytest.raises(UserError, match="at most 2"):
+        plan([*folders, third], seeds=3)
+    with pytest.raises(UserError, match="no seed in common"):
+        plan([folders[2], folders[3]])
