@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import os
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -109,6 +110,8 @@ def text_columns(path: Path, names: Sequence[str], where: str) -> list[NDArray[A
                 cells.append([row[place] for place in places])
             elif row:
                 raise UserError(f"{path}, line {rows.line_num}: {len(row)} cells", where, f"{len(header)} cells")
+        if not cells:
+            raise UserError(f"{path} has no rows", where, allowed)
     return [typed(np.array(column)) for column in zip(*cells, strict=True)]
 
 
@@ -126,7 +129,8 @@ def number_columns(path: Path, columns: int, where: str) -> list[NDArray[Any]]:
         first = text.readline()
         is_header = not first.split(",")[0].strip().lstrip("-").isdecimal()
         lines = text if is_header else _chained(first, text)
-        table = np.loadtxt(lines, np.int32, delimiter=",", ndmin=2)
+        with warnings.catch_warnings(action="ignore"):  # that there are no rows; that is said below
+            table = np.loadtxt(lines, np.int32, delimiter=",", ndmin=2)
     if table.shape[1] != columns or not len(table):
         raise UserError(f"{path} has {len(table)} rows of {table.shape[1]} numbers", where, allowed)
     return list(table.T)
