@@ -15,6 +15,7 @@ import typer
 import emuml
 from emuml.cli.compare import compare
 from emuml.cli.demo import demo
+from emuml.cli.doctor import doctor
 from emuml.cli.replay import replay
 from emuml.cli.report import report
 from emuml.cli.run import run
@@ -29,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (run, compare, demo, replay, report):
+for command in (run, compare, demo, replay, report, doctor):
     app.command()(command)
 
 # Typer has no name for the base of its errors of usage; in every version it is the base of BadParameter.
