@@ -1,4 +1,4 @@
-"""Line charts and histograms as small SVG elements.
+"""Line charts as small SVG elements, and what all drawings are made of.
 
 Why not a plotting library: a report must open anywhere without scripts or fonts, follow the reader's light or dark
 scheme by CSS, carry titles for screen readers, and be the same bytes for the same run; matplotlib would add 30 MB and a
@@ -25,64 +25,61 @@ COLOURS = 6
 
 
 class Series(NamedTuple):
-    """One line: a name and its points."""
+    """One line: a name and its points; ``style`` is a class of the style sheet, by default one after the other."""
 
     name: str
     x: NDArray[np.float64]
     y: NDArray[np.float64]
+    style: str = ""
 
 
-def lines(series: Sequence[Series], title: str, x_label: str, y_label: str) -> Element:
-    """Draw lines; the vertical axis is logarithmic when values are positive and span more than a factor of four."""
+def level(name: str, value: float, x: NDArray[np.float64]) -> Series:
+    """Return the dashed line of an expected value over the extent of ``x``."""
+    ends = np.array([x.min(), x.max()]) if len(x) else np.zeros(0)
+    return Series(name, ends, np.full(len(ends), value), "mark")
+
+
+def styles(series: Sequence[Series]) -> list[str]:
+    """Return the class of each line."""
+    return [one.style or f"s{i % COLOURS}" for i, one in enumerate(series)]
+
+
+def lines(
+    series: Sequence[Series],
+    title: str,
+    x_label: str,
+    y_label: str,
+    *,
+    from_zero: bool = False,
+    top: float | None = None,
+    x_from_zero: bool = True,
+) -> Element:
+    """Draw lines.
+
+    The vertical axis begins at 0 if ``from_zero`` asks for it, and reaches to ``top``; otherwise it is logarithmic when
+    values are positive and span more than a factor of four.
+    """
     thinned = [_thin(one) for one in series]
     ys = [float(y) for one in thinned for y in one.y]
-    is_log = bool(ys) and min(ys) > 0 and max(ys) > 4 * min(ys)
-    x = scale_for([float(x) for one in thinned for x in one.x], LEFT, RIGHT, from_zero=True)
-    y = scale_for(ys, BOTTOM, TOP, is_log=is_log)
-    drawn = [tag("polyline", points=_points(one, x, y), class_=f"line s{i % COLOURS}") for i, one in enumerate(thinned)]
+    is_log = bool(ys) and min(ys) > 0 and max(ys) > 4 * min(ys) and not from_zero
+    x = scale_for([float(x) for one in thinned for x in one.x], LEFT, RIGHT, from_zero=x_from_zero)
+    y = scale_for([*ys, *([] if top is None else [top])], BOTTOM, TOP, is_log=is_log, from_zero=from_zero)
+    drawn = [
+        tag("polyline", points=points(one, x, y), class_=f"line {style}")
+        for one, style in zip(thinned, styles(series), strict=True)
+    ]
     ends = ", ".join(f"{one.name} ends at {one.y[-1]:.4g}" for one in thinned if len(one.y))
     label = f"{y_label} (logarithmic)" if is_log else y_label
     return svg(HEIGHT, title, f"{y_label} over {x_label}: {ends}.", *axes(x, y, x_label, label), *drawn)
 
 
-def histogram(
-    values: NDArray[np.float64],
-    edges: NDArray[np.float64],
-    title: str,
-    x_label: str,
-    colour: int = 0,
-    mark: float | None = None,
-    height: int = 150,
-) -> Element:
-    """Draw how often values fall between edges, with their mean as a line and ``mark`` as a dashed one."""
-    counts, _ = np.histogram(values, edges)
-    bottom = height - 40.0
-    x = Scale(float(edges[0]), float(edges[-1]), LEFT, RIGHT)
-    y = Scale(0.0, float(max(counts.max(), 1)), bottom, TOP, is_whole=True)
-    bars = [
-        tag(
-            "rect",
-            x=x(float(low)),
-            y=y(count),
-            width=max(x(float(high)) - x(float(low)) - 1, 0.5),
-            height=bottom - y(count),
-            class_=f"bar s{colour % COLOURS}",
-        )
-        for low, high, count in zip(edges, edges[1:], counts.tolist(), strict=False)
-        if count
-    ]
-    mean = float(values.mean())
-    words = f"{len(values)} rounds, mean {mean:.4g} s"
-    marks = _upright(x(mean), bottom, "mean")
-    if mark is not None:
-        marks += _upright(x(mark), bottom, "mark")
-        words += f", closed form {mark:.4g} s"
-    return svg(height, title, f"{words}.", *axes(x, y, x_label, "rounds"), *bars, *marks)
-
-
-def _upright(at: float, bottom: float, kind: str) -> list[Element]:
-    # The halo keeps a line apart from the bars that it crosses.
-    return [tag("line", x1=at, x2=at, y1=TOP - 6, y2=bottom, class_=which) for which in ("halo", kind)]
+def steps(name: str, values: NDArray[np.float64], style: str = "") -> Series:
+    """Return the share of values that are at most ``x``, as a line of steps."""
+    ordered = np.sort(values)
+    at = np.linspace(0, len(ordered), min(len(ordered), POINTS_MAX // 2) + 1).round().astype(int)
+    shares = at / len(ordered)
+    places = ordered[at[1:] - 1]
+    return Series(name, np.repeat(places, 2), np.column_stack((shares[:-1], shares[1:])).ravel(), style)
 
 
 def svg(height: float, title: str, description: str, *drawn: Element, width: float = WIDTH) -> Element:
@@ -112,28 +109,28 @@ def axes(x: Scale, y: Scale, x_label: str, y_label: str) -> list[Element]:
     ]
 
 
-def legend(labels: Sequence[str]) -> Element:
+def legend(series: Sequence[Series]) -> Element:
     """Return the key to the lines, in words that wrap."""
     items = []
-    for i, label in enumerate(labels):
-        sample = tag("polyline", points="0,6 26,6", class_=f"line s{i % COLOURS}")
-        items.append(tag("li", tag("svg", sample, viewBox="0 0 26 12", aria_hidden="true"), label))
+    for one, style in zip(series, styles(series), strict=True):
+        sample = tag("polyline", points="0,6 26,6", class_=f"line {style}")
+        items.append(tag("li", tag("svg", sample, viewBox="0 0 26 12", aria_hidden="true"), one.name))
     return tag("ul", *items, class_="legend")
-
-
-def bins(values: Sequence[NDArray[np.float64]], count: int = 28) -> NDArray[np.float64]:
-    """Return edges that hold all values, equal for every histogram of a page."""
-    top = max((float(one.max()) for one in values if len(one)), default=1.0)
-    return np.linspace(0.0, top if top > 0 else 1.0, count + 1)
 
 
 def _thin(series: Series) -> Series:
     finite = np.isfinite(series.x) & np.isfinite(series.y)
     x, y = series.x[finite], series.y[finite]
-    kept = np.unique(np.linspace(0, len(x) - 1, POINTS_MAX).round().astype(int)) if len(x) > POINTS_MAX else slice(None)
-    return Series(series.name, x[kept], y[kept])
+    if len(x) <= POINTS_MAX:
+        return Series(series.name, x, y)
+    # The least and the largest of each stretch: no peak is lost.
+    stretches = np.array_split(np.arange(len(x)), POINTS_MAX // 2 - 1)
+    kept = [0, len(x) - 1, *(one[pick(y[one])] for one in stretches for pick in (np.argmin, np.argmax))]
+    index = np.unique(np.array(kept))
+    return Series(series.name, x[index], y[index])
 
 
-def _points(series: Series, x: Scale, y: Scale) -> str:
+def points(series: Series, x: Scale, y: Scale) -> str:
+    """Return the points of a line as SVG wants them."""
     pairs = zip(series.x.tolist(), series.y.tolist(), strict=True)
     return " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in pairs if math.isfinite(b))

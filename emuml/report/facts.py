@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from emuml.report.statistics import standard_error
 from emuml.report.view import View, brief
 
 CLOCKS = {"des": "emulated", "tcp": "real", "replay": "replayed"}
@@ -32,6 +33,10 @@ def facts(view: View) -> list[tuple[str, str]]:
     ]
     if view.experiment.faults:
         rows.insert(4, ("faults", "; ".join(map(brief, view.experiment.faults.faults))))
+    if view.stragglers != "cancel":
+        rows.append(("stragglers", view.stragglers))
+    if view.drain_s is not None:
+        rows.append(("drain", f"{seconds(view.drain_s)} after the last round"))
     expected = view.expected_round_s()
     if expected is not None:
         rows.append(("closed form", f"{expected:.4g} s per round, for equal shares and free messages"))
@@ -40,15 +45,14 @@ def facts(view: View) -> list[tuple[str, str]]:
     if any(math.isnan(value) for name, value in view.metrics.final.items() if is_quality(name)):
         rows.append(("warning", "the loss is not a number: the training diverged; a smaller optimizer.rate may help"))
     if view.summary:
-        wall_s, events = view.summary["wall_s"], view.summary["events"]
-        rows.append(("wall time", f"{seconds(wall_s)}, {events:,} events"))
+        rows.append(("events", f"{view.summary['events']:,}"))
         rows.append(("parameters", f"sha256 {view.summary['parameters_sha256'][:16]}"))
     return rows
 
 
 def is_quality(name: str) -> bool:
     """Tell whether a metric says how good the parameters are."""
-    return name.endswith(("_loss", "accuracy", "mse", "r2"))
+    return name.endswith(("_loss", "accuracy", "auc", "mse", "r2"))
 
 
 def seconds_per_round(view: View) -> str:
@@ -56,7 +60,7 @@ def seconds_per_round(view: View) -> str:
     times = view.round_times_s
     if not len(times):
         return "none"
-    error = float(times.std(ddof=1)) / math.sqrt(len(times)) if len(times) > 1 else math.nan
+    error = standard_error(times)
     return f"{times.mean():.4g} s ± {error:.2g} (standard error)" if error == error else f"{times.mean():.4g} s"
 
 

@@ -7,7 +7,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from emuml.report.facts import facts
+from emuml.report.facts import facts, seconds
 from emuml.report.view import View
 
 _LEFT_OUT = ("workload", "cluster")
@@ -18,7 +18,10 @@ def summary(view: View) -> Panel:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
-    for name, value in facts(view):
+    rows = facts(view)
+    if view.summary:  # on the page it would make equal runs differ
+        rows.append(("wall time", seconds(view.summary["wall_s"])))
+    for name, value in rows:
         if name not in _LEFT_OUT:
             grid.add_row(name, Text(value))  # never markup: values may hold brackets
     return Panel(grid, title=Text(view.label), title_align="left", box=box.ROUNDED, expand=False)

@@ -14,9 +14,16 @@ from emuml.report.scales import Scale
 ROUNDS_MAX = 6
 WORKERS_MAX = 40
 _TOP, _LABELS = 18.0, 58.0
-_WORDS = {"computed": "computed", "cancelled": "cancelled", "lost": "lost in a crash", "down": "down"}
+KINDS = {
+    "computed": "computed",
+    "late": "computed too late",
+    "cancelled": "cancelled",
+    "lost": "lost in a crash",
+    "down": "down",
+}
+"""Kind of span -> words."""
 # Kinds differ by height, too, for those who do not tell their colours apart.
-_HEIGHTS = {"computed": 0.8, "cancelled": 0.4, "lost": 0.4, "down": 0.15}
+_HEIGHTS = {"computed": 0.8, "late": 0.6, "cancelled": 0.4, "lost": 0.4, "down": 0.15}
 
 
 class Span(NamedTuple):
@@ -29,22 +36,24 @@ class Span(NamedTuple):
 
 
 def spans(rows: Iterable[tuple[Any, ...]]) -> list[Span]:
-    """Return the tasks of all nodes and the times they were ``down``.
+    """Return, from rows in the order of time, the tasks of all nodes and the times they were ``down``.
 
-    Tasks are ``computed``, ``cancelled`` (also by the end of the run), or ``lost`` in a crash.
+    Tasks are ``computed``, ``late`` when their round was over by then, ``cancelled`` (also by the end of the run), or
+    ``lost`` in a crash.
     """
+    rows = list(rows)
+    closes = _closes(rows)
     found: list[Span] = []
     running: dict[tuple[str, Any], float] = {}
     down: dict[str, float] = {}
-    last_s = 0.0
+    last_s = rows[-1][0] if rows else 0.0
     for time_s, node, kind, *details in rows:
-        last_s = max(last_s, time_s)
         if kind == "begin":
             running[node, _key(details[0])] = time_s
         elif kind in ("computed", "cancel"):
             begin_s = running.pop((node, _key(details[0])), None)
             if begin_s is not None:
-                found.append(Span(node, begin_s, time_s, "computed" if kind == "computed" else "cancelled"))
+                found.append(Span(node, begin_s, time_s, _ending(kind, time_s, details, closes)))
         elif kind == "crash":
             for key in [key for key in running if key[0] == node]:
                 found.append(Span(node, running.pop(key), time_s, "lost"))
@@ -56,16 +65,35 @@ def spans(rows: Iterable[tuple[Any, ...]]) -> list[Span]:
     return found
 
 
+def _closes(rows: list[tuple[Any, ...]]) -> dict[int, float]:
+    """Return when each round was decided, rounds counted from 1: a server may say so before it publishes."""
+    closes = {details[0]: at for at, _, kind, *details in rows if kind == "publish"}
+    logged = (details[0] for _, _, kind, *details in rows if kind == "log")
+    return closes | {int(row["round"]): row["decided_s"] for row in logged if "decided_s" in row}
+
+
+def _ending(kind: str, time_s: float, details: list[Any], closes: dict[int, float]) -> str:
+    if kind == "cancel":
+        return "cancelled"
+    is_late = len(details) > 1 and isinstance(details[1], int) and time_s > closes.get(details[1] + 1, time_s)
+    return "late" if is_late else "computed"
+
+
 def timeline(
-    rows: list[tuple[Any, ...]], title: str, until_s: float | None = None, width: float = 760, row: float = 10
+    rows: list[tuple[Any, ...]],
+    title: str,
+    until_s: float | None = None,
+    width: float = 760,
+    row: float = 10,
+    found: list[Span] | None = None,
 ) -> Element | None:
     """Draw the first rounds of the first workers, or their first seconds; None when the trace has no tasks.
 
-    ``width`` and ``row``, the height of a worker's row, are in pixels.
+    ``width`` and ``row``, the height of a worker's row, are in pixels; ``found`` are the spans, if they are known.
     """
     closes = [at for at, _, kind, *details in rows if kind == "publish" and details[0] > 0]
     closes = closes[:ROUNDS_MAX] if until_s is None else [at for at in closes if at <= until_s]
-    all_spans = spans(rows)
+    all_spans = spans(rows) if found is None else found
     workers = sorted({span.node for span in all_spans if span.node.startswith("worker-")}, key=NodeId.parse)[
         :WORKERS_MAX
     ]
@@ -94,7 +122,7 @@ def _bar(span: Span, x: Scale, top: float, row: float) -> Element:
     end_s = min(span.end_s, x.high)
     height = row * _HEIGHTS[span.kind]
     left = x(span.begin_s)
-    hint = tag("title", f"{span.node}: {_WORDS[span.kind]}, {span.begin_s:.4g} to {span.end_s:.4g} s")
+    hint = tag("title", f"{span.node}: {KINDS[span.kind]}, {span.begin_s:.4g} to {span.end_s:.4g} s")
     return tag(
         "rect",
         hint,

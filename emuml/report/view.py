@@ -9,6 +9,7 @@ import csv
 import json
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from emuml.errors import FormatError, UserError
 from emuml.experiment.config import load
 from emuml.experiment.experiment import Experiment
 from emuml.experiment.result import Metrics, Result
+from emuml.report.expected import RoundLaw, round_law
 from emuml.spec import Inputs
 from emuml.trace import merge, read_rows
 
@@ -113,6 +115,14 @@ class View:
         """Seconds of each round, in order."""
         return np.diff(self.metrics["time_s"]) if len(self.metrics) else np.zeros(0)
 
+    @cached_property
+    def drain_s(self) -> float | None:
+        """Seconds from the end of the last round until all work was done; None when nobody waited for that."""
+        if self.stragglers != "carry-over":
+            return None
+        logged = (row[3].get("drain_s") for row in reversed(self.trace) if row[2] == "log")
+        return next((float(value) for value in logged if value is not None), None)
+
     @property
     def losses(self) -> list[str]:
         """Names of the losses that were observed, the training loss first."""
@@ -130,26 +140,28 @@ class View:
         """Return the complete configuration as YAML."""
         return yaml.safe_dump({"engine": self.engine, **self.experiment.spec(Inputs())}, sort_keys=False)
 
-    def expected_round_s(self) -> float | None:
-        """Return the mean seconds per round in closed form, for equal shares and free messages, if there is one.
+    @cached_property
+    def round_law(self) -> RoundLaw:
+        """The time of a round in closed form.
 
         There is none for a real run whose tasks did not take what the cluster's law says.
         """
-        cluster, scale = self.experiment.cluster, 1.0
+        scale = 1.0
         if self.engine == "tcp":
             runtime = self.provenance.get("runtime", {})
             if runtime.get("inject", "floor") != "floor":
-                return None
+                return RoundLaw(reason="tasks took what they took, not what the law of the cluster says")
             scale = float(runtime.get("time_scale", 1.0))
-        for promise in self.experiment.protocol.oracles():
-            if promise.name == "round_s":
-                formula = names.load(promise.function)
-                try:
-                    mean_s = formula(workers=cluster.workers, compute=cluster.compute, **promise.arguments)
-                    return scale * float(mean_s)
-                except (UserError, AttributeError, ValueError):  # a law that theory cannot ask
-                    return None
-        return None
+        return round_law(self.experiment, scale)
+
+    def expected_round_s(self) -> float | None:
+        """Return the mean seconds per round in closed form, for equal shares and free messages, if there is one."""
+        return self.round_law.mean_s
+
+    @property
+    def stragglers(self) -> str:
+        """What became of work on a closed round."""
+        return str(getattr(self.experiment.protocol, "stragglers", "cancel"))
 
     def seconds_to(self, loss: float, metric: str = "train_loss") -> float | None:
         """Return the time at which a metric was first at most ``loss``."""

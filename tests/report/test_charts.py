@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emuml.report.charts import BOTTOM, LEFT, POINTS_MAX, RIGHT, TOP, Series, histogram, lines
+from emuml.report.bars import BARS_MAX, Band, bars, bins, histogram
+from emuml.report.charts import BOTTOM, LEFT, POINTS_MAX, RIGHT, TOP, Series, lines, steps
 from emuml.report.markup import table, tag, to_text
 from emuml.report.scales import Scale, scale_for
 from emuml.report.timeline import Span, spans, timeline
@@ -28,13 +29,15 @@ def test_values_that_span_much_are_drawn_by_logarithms() -> None:
     assert points[1][1] == (BOTTOM + TOP) / 2
 
 
-def test_gaps_and_long_series_are_thinned_and_keep_their_ends() -> None:
+def test_gaps_and_long_series_are_thinned_and_keep_their_ends_and_peaks() -> None:
     x = np.arange(10_000.0)
-    y = np.where(x % 2 == 0, np.nan, x)
+    y = np.where(x % 2 == 0, np.nan, np.where(x == 5001, 7.0, np.where(x == 6001, -7.0, np.sin(x))))
     (points,) = polylines([Series("a", x, y)])
-    assert len(points) == POINTS_MAX
-    assert points[0][0] == LEFT
+    assert POINTS_MAX // 2 < len(points) <= POINTS_MAX
+    assert points[0][0] == pytest.approx(LEFT, abs=0.1)
     assert points[-1][0] == RIGHT
+    assert min(at for _, at in points) == TOP
+    assert max(at for _, at in points) == BOTTOM
 
 
 @pytest.mark.parametrize("values", [[], [3.0], [0.0, 0.0], [-1.0, -1.0]])
@@ -75,6 +78,50 @@ def test_a_histogram_counts_every_value_once() -> None:
     assert "mean 0.3667 s, closed form 0.5 s" in str(drawn.get("aria-label"))
 
 
+def test_what_is_expected_is_drawn_over_a_histogram() -> None:
+    values, edges = np.array([0.1, 0.1, 0.9]), np.linspace(0, 1, 3)
+    drawn = histogram(values, edges, "title", "s", expected=np.array([4.0, 2.0]))
+    (line,) = [one for one in drawn.iter("polyline") if one.get("class") == "line theory"]
+    (left, top), (right, low) = [tuple(map(float, pair.split(","))) for pair in str(line.get("points")).split()]
+    assert left == pytest.approx(LEFT + (RIGHT - LEFT) / 4)
+    assert right == pytest.approx(LEFT + 3 * (RIGHT - LEFT) / 4)
+    assert top == TOP  # 4 of 4, the largest
+    assert low == pytest.approx((TOP + 210 - 40) / 2)
+
+
+def test_bars_outside_of_their_bands_are_marked_and_those_of_no_height_are_seen() -> None:
+    band = Band(np.full(3, 0.5), np.full(3, 0.4), np.full(3, 0.6))
+    drawn = bars(np.array([0.5, 0.0, 0.61]), "title", "group", "share", band)
+    boxes = [one for one in drawn.iter("rect") if str(one.get("class")).startswith("bar")]
+    assert [one.get("class") for one in boxes] == ["bar s0", "bar bad", "bar bad"]
+    assert float(str(boxes[1].get("height"))) == 2.0
+    assert "3 shares from 0 to 0.61, 2 outside of their bands" in str(drawn.get("aria-label"))
+
+
+@pytest.mark.parametrize("count", [1, 2, BARS_MAX, BARS_MAX + 1, 1000])
+def test_many_bars_are_thinned_to_the_least_of_their_neighbours(count: int) -> None:
+    values = np.ones(count)
+    values[-1] = 0.25
+    boxes = list(bars(values, "title", "group", "share").iter("rect"))
+    assert len(boxes) == min(count, BARS_MAX)
+    heights = [float(str(one.get("height"))) for one in boxes]
+    assert heights.index(min(heights)) == len(boxes) - 1
+    assert min(heights) == pytest.approx((BOTTOM - TOP) / 4, abs=0.1)
+
+
+@given(st.lists(st.floats(0, 1e3), min_size=1, max_size=60))
+def test_bins_hold_every_value(values: list[float]) -> None:
+    numbers = np.array(values)
+    counts, _ = np.histogram(numbers, bins(numbers))
+    assert counts.sum() == len(values)
+
+
+def test_steps_rise_at_the_values() -> None:
+    line = steps("a", np.array([3.0, 1.0]))
+    assert line.x.tolist() == [1.0, 1.0, 3.0, 3.0]
+    assert line.y.tolist() == [0.0, 0.5, 0.5, 1.0]
+
+
 def test_text_is_escaped() -> None:
     assert to_text(table(["<a>"], [["&", '"']], "it's")).count("<a>") == 0
     assert to_text(tag("p", title='">')) == '<p title="&quot;&gt;"></p>'
@@ -103,6 +150,16 @@ def test_spans_say_how_each_task_ended() -> None:
         Span("worker-0", 1.75, 2.0, "cancelled"),
         Span("worker-2", 1.75, 2.0, "down"),
     ]
+
+
+def test_work_on_a_round_that_was_over_is_late() -> None:
+    rows = [*ROWS[:8], (1.8, "worker-1", "begin", "h", 0), (1.9, "worker-1", "computed", "h", 0), *ROWS[8:]]
+    assert Span("worker-1", 1.8, 1.9, "late") in spans(rows)
+
+
+def test_a_round_is_over_when_it_was_decided_not_when_the_next_one_starts() -> None:
+    logged = (2.0, "server-0", "log", {"round": 1, "decided_s": 0.9})
+    assert spans([*ROWS[:4], logged, (2.0, "server-0", "publish", 1)])[0] == Span("worker-0", 0.0, 1.0, "late")
 
 
 def test_a_node_is_down_until_it_starts_again() -> None:

@@ -1,0 +1,95 @@
+"""What closed forms say of a run: the law of a round's time, how often groups are decoded, how large the error is.
+
+Round times come from what a protocol promises. Decoding is expected as if every set of workers were equally likely to
+answer first: so it is when workers have one law and start each round afresh, and where a run differs, it shows bias.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from emuml import names
+from emuml.errors import UserError
+from emuml.experiment.experiment import Experiment
+from emuml.protocols.gradient_coding.group_code import GroupCode
+from emuml.report.statistics import Cdf, Floats
+from emuml.shapes import miss_probability
+from emuml.theory import agc_moments
+
+
+class RoundLaw(NamedTuple):
+    """The time of a round in closed form, for equal shares and free messages.
+
+    ``mean_s`` and ``cdf`` are None when they are not known; ``reason`` says why.
+    """
+
+    mean_s: float | None = None
+    cdf: Cdf | None = None
+    reason: str = ""
+
+
+def round_law(experiment: Experiment, time_scale: float = 1.0) -> RoundLaw:
+    """Return the law of a round's time; ``time_scale`` is how much slower than emulated time the run's clock is."""
+    mean, reason = _asked(experiment, "round_s")
+    cdf, cdf_reason = _asked(experiment, "round_s_cdf", t=np.zeros(1))
+    of_time = partial(_cdf, experiment, time_scale)
+    return RoundLaw(
+        None if mean is None else time_scale * float(mean), None if cdf is None else of_time, reason or cdf_reason
+    )
+
+
+def _cdf(experiment: Experiment, time_scale: float, t: Floats) -> Floats:
+    return np.asarray(_asked(experiment, "round_s_cdf", t=t / time_scale)[0], np.float64)
+
+
+def _asked(experiment: Experiment, name: str, **given: Any) -> tuple[Any, str]:
+    """Return what theory answers to a promise of the protocol, or None and the reason."""
+    cluster = experiment.cluster
+    for promise in experiment.protocol.oracles():
+        if promise.name == name:
+            try:
+                formula = names.load(promise.function)
+                return formula(workers=cluster.workers, compute=cluster.compute, **promise.arguments, **given), ""
+            except UserError as error:
+                return None, error.what
+            except (AttributeError, ValueError):  # a law that theory cannot ask
+                return None, "the law of the computing times has no quantiles"
+    return None, "the protocol promises none"
+
+
+def group_code(experiment: Experiment) -> GroupCode | None:
+    """Return the code of a run, if its groups are disjoint."""
+    protocol = experiment.protocol
+    if not hasattr(protocol, "code") or not hasattr(protocol, "collect"):
+        return None
+    code = protocol.code.build(experiment.cluster.workers, experiment.roster().seed, protocol.collect)
+    return code if isinstance(code, GroupCode) else None
+
+
+def covered_chances(code: GroupCode) -> Floats:
+    """Return the probability of each group to be decoded in a round, shape (groups,)."""
+    if code.collect is None:
+        return np.ones(code.n_groups)
+    miss = {size: miss_probability(code.workers, size, code.collect) for size in set(code.group_sizes)}
+    return np.array([1.0 - miss[size] for size in code.group_sizes])
+
+
+def decode_error(code: GroupCode) -> float | None:
+    """Return the expected ``||a^T B - 1||^2`` of a round, in partitions; None when no closed form is known.
+
+    It is the mean square error of the gradient when those of the partitions are orthonormal, so that the squared norms
+    of their sum and of all group sums both add up to the number of partitions.
+    """
+    lost = 1.0 - covered_chances(code)
+    if not lost.any():
+        return 0.0
+    if code.scale == "covered":
+        if len(set(code.group_sizes)) > 1 or code.collect is None:
+            return None
+        return code.partitions * sum(
+            agc_moments(code.workers, code.group_sizes[0], code.collect).mean_square_error("covered")
+        )
+    return code.block * float((lost / (1.0 - lost) if code.scale == "unbiased" else lost).sum())

@@ -1,0 +1,69 @@
+"""The decoding error of each round, its mean so far, and what to expect."""
+
+from __future__ import annotations
+
+from functools import partial
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from emuml.report.charts import Series, level, lines
+from emuml.report.expected import decode_error, group_code
+from emuml.report.facts import decoding, number
+from emuml.report.figure import Column, Shown, by_round, grid
+from emuml.report.markup import tag
+from emuml.report.statistics import Floats, running_mean
+from emuml.report.view import View
+
+_NOTE = (
+    "The error is ‖aB - 1‖² in partitions: the squared distance of the partitions' weights in the decoded sum from 1. "
+    "Dashed: its mean in closed form, if every set of workers is equally likely to answer first."
+)
+
+
+def section(shown: Shown) -> Element | None:
+    """Show the errors of runs that were not always exact."""
+    views = [view for view in shown.logged if "decode_error" in view.metrics]
+    if not views:
+        return None
+    inexact = [view for view in views if errors(view)[1].any()]
+    said = [_said(shown, view) for view in views if view not in inexact]
+    note = [tag("p", _NOTE, class_="note")] if inexact else []
+    return tag(
+        "section",
+        tag("h2", "Decoding error", id="decoding"),
+        *said,
+        *note,
+        grid(map(partial(_of_view, shown), inexact)),
+    )
+
+
+def errors(view: View) -> tuple[Floats, Floats]:
+    """Return rounds and their errors, where one was logged."""
+    values = view.metrics["decode_error"]
+    known = np.isfinite(values)
+    return view.metrics["round"][known], values[known]
+
+
+def _said(shown: Shown, view: View) -> Element:
+    text = f"{decoding(view)}: every decoded gradient was the full one."
+    return tag("p", text.capitalize() if shown.is_single else f"{view.label}: {text}")
+
+
+def _of_view(shown: Shown, view: View) -> Element:
+    rounds, values = errors(view)
+    code = group_code(view.experiment)
+    expected = None if code is None else decode_error(code)
+    series = [
+        Series("error of the round", rounds, values, "s0 thin"),
+        Series("mean so far", rounds, running_mean(values), "s2"),
+    ]
+    columns = [Column(one.name, rounds, one.y) for one in series]
+    if expected is not None:
+        series.append(level(f"expected, {number(expected)}", expected, rounds))
+    caption = shown.of_run(view, "Decoding error")
+    drawn = lines(series, caption, "round", "error in partitions", from_zero=True)
+    mean = f"mean {number(float(values.mean()))}"
+    known = "no closed form is known for it" if expected is None else f"in closed form {number(expected)}"
+    said = f"{decoding(view).split(';')[0]}: {mean} partitions, {known}."
+    return shown.figure(caption, [drawn], by_round(columns, caption, shown.rows_max), series, said)
