@@ -49,6 +49,8 @@ class Comparison:
     views : dict
         Of each contestant the first run, whole.
     pairs : tuple of Pair
+    expected_round_s : dict
+        By contestant: seconds per round in closed form, where there is one.
     """
 
     plan: Plan
@@ -57,6 +59,7 @@ class Comparison:
     runs: dict[str, dict[int, Run]]
     views: dict[str, View]
     pairs: tuple[Pair, ...]
+    expected_round_s: dict[str, float | None]
 
     def values(self, name: str, measure: str) -> list[float | None]:
         """Return a measure of a contestant, one for each seed."""
@@ -91,7 +94,8 @@ def analyse(plan: Plan, runs: Runs) -> Comparison:
             _note_target(its_runs[seed], target, higher_is_better(plan.metric))
     measures = order(_measured(done, seeds) | {TARGET})
     pairs = tuple(_pair(plan, done, seeds, one, name) for one in plan.contestants[1:] for name in measures)
-    return Comparison(plan, seeds, targets, done, runs.views, pairs)
+    expected_s = {one.name: runs.views[one.name].expected_round_s() for one in plan.contestants}
+    return Comparison(plan, seeds, targets, done, runs.views, pairs, expected_s)
 
 
 def _target(plan: Plan, runs: Sequence[Run]) -> float | None:
@@ -104,6 +108,7 @@ def _target(plan: Plan, runs: Sequence[Run]) -> float | None:
 
 
 def _note_target(run: Run, target: float | None, higher: bool) -> None:
+    run.values.pop(TARGET, None)
     reached_s = None if target is None else run.seconds_to(target, higher)
     if reached_s is not None:
         run.values[TARGET] = reached_s

@@ -6,7 +6,7 @@ them by construction: as far as law, workers and data are the same. What is not 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from itertools import islice
 from typing import Any, NamedTuple
@@ -101,8 +101,7 @@ def what_is_shared(
     """Say what the runs of one seed have in common, and what not."""
     settings = [row.setting for row in differences]
     warnings = dict.fromkeys(text for name in settings if (text := _consequence(name)))
-    if not settings:
-        warnings["nothing differs but the name: all differences are zero by construction"] = None
+    warnings |= dict.fromkeys(_same(contestants, differences))
     common = ["data, order of rows, held-back rows, initial parameters"]
     if any(name.startswith("workload.") and name != "workload.optimizer" for name in settings):
         common = ["data and order of rows"]
@@ -115,6 +114,17 @@ def what_is_shared(
     if not vary:
         warnings["delays do not change with the seed: intervals speak of the order of the data alone"] = None
     return Shared(tuple(common), tuple(warnings))
+
+
+def _same(contestants: Sequence[Contestant], differences: Sequence[Difference]) -> Iterator[str]:
+    """Yield a sentence for each contestant that does what another one does."""
+    columns = [tuple(row.values[i] for row in differences) for i in range(len(contestants))]
+    for i, one in enumerate(contestants):
+        if columns[i] in columns[:i]:
+            other = contestants[columns.index(columns[i])]
+            emulated = one.loaded.engine == "des"
+            zero = ": all differences between them are zero by construction" if emulated else ""
+            yield f"{one.name} is the same experiment as {other.name}{zero}"
 
 
 def _consequence(setting: str) -> str:

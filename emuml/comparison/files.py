@@ -46,7 +46,7 @@ def write_csv(comparison: Comparison, path: Path) -> None:
         out = csv.writer(stream)
         out.writerow(["contestant", "seed", "engine", "rounds", "target", *names, "closed_form_round_s", "run_dir"])
         for one in comparison.plan.contestants:
-            expected_s = comparison.views[one.name].expected_round_s()
+            expected_s = comparison.expected_round_s[one.name]
             for seed in comparison.seeds:
                 run = comparison.runs[one.name][seed]
                 numbers = [run.values.get(name) for name in names]
@@ -76,7 +76,7 @@ def as_json(comparison: Comparison, folder: Path) -> dict[str, Any]:
                 "source": str(one.source),
                 "engine": one.loaded.engine,
                 "load": tables.load_of(one),
-                "closed_form_round_s": comparison.views[one.name].expected_round_s(),
+                "closed_form_round_s": comparison.expected_round_s[one.name],
                 "means": {name: comparison.mean(one.name, name) for name in comparison.measures},
                 "runs": [_run(comparison.runs[one.name][seed]) for seed in comparison.seeds],
             }

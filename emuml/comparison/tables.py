@@ -136,7 +136,7 @@ def _cell(comparison: Comparison, contestant: str, name: str) -> str:
 
 
 def _closed_form(comparison: Comparison, contestant: str) -> str:
-    expected_s = comparison.views[contestant].expected_round_s()
+    expected_s = comparison.expected_round_s[contestant]
     return "-" if expected_s is None else digits(expected_s)
 
 

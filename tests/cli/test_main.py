@@ -17,7 +17,9 @@ HEAVY = {"numpy", "scipy", "simpy", "networkx", "sklearn", "rich", "yaml", "msgs
 EXAMPLE = Path(__file__).parents[2] / "examples" / "erasurehead.yaml"
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["run", "--help"], ["demo", "--help"], []])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["run", "--help"], ["demo", "--help"], ["compare", "--help"], []]
+)
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = (
         "import sys; from emuml.cli.main import status; result = status(sys.argv[1:]);"

@@ -43,3 +43,9 @@ def test_line_without_a_known_end_promises_none() -> None:
 
 def test_line_names_workers_that_are_down() -> None:
     assert "3 down" in line({**ROW, "down": 3.0}, 2.0, None, "real")
+
+
+def test_line_of_one_of_several_runs_says_which_and_when_all_will_be_done() -> None:
+    row = {**ROW, "run": "run 3 of 15: erasurehead, seed 8", "round": 300, "events": 4000}
+    expected = "run 3 of 15: erasurehead, seed 8 · round 300 of 1500 · about 8 s left · 2.0 s wall"
+    assert line(row, 2.0, 1500, "emulated") == expected

@@ -13,7 +13,7 @@ from emuml.comparison.analysis import Comparison, Pair, analyse, independent_rou
 from emuml.comparison.contestants import gather
 from emuml.comparison.measures import ROUND, TARGET, Run, sent_bytes
 from emuml.comparison.plan import plan
-from emuml.comparison.race import Runs, race
+from emuml.comparison.race import Runs, race, rounds_to_run
 from emuml.comparison.statistics import Interval, Paired, paired
 from emuml.comparison.verdict import verdict
 from tests.comparison.files import three, written
@@ -53,6 +53,7 @@ def test_target_of_each_seed_is_the_worst_final_loss_which_all_reach(of_three: C
     assert len(set(of_three.targets.values())) == 3
 
 
+@pytest.mark.slow
 def test_a_target_that_somebody_misses_on_one_seed_is_not_compared(tmp_path: Path) -> None:
     paths = three(tmp_path)[:2]
     free = compared(paths, tmp_path / "free", seeds=3)
@@ -189,3 +190,40 @@ def test_run_is_measured_without_its_optional_columns() -> None:
     assert run.seconds_to(2.0, higher=False) == 1.0
     assert run.seconds_to(0.5, higher=False) is None
     assert run.seconds_to(3.0, higher=True) == 0.0
+
+
+def test_progress_counts_over_all_runs(tmp_path: Path) -> None:
+    planned = plan(three(tmp_path)[:2], seeds=2)
+    rows: list[dict] = []
+    race(planned, tmp_path / "runs", Runs(), rows.append)
+    assert rounds_to_run(planned) == rows[-1]["round"] == 48
+    assert [row["round"] for row in rows] == sorted(row["round"] for row in rows)
+    assert [row["events"] for row in rows] == sorted(row["events"] for row in rows)
+    labels = list(dict.fromkeys(row["run"] for row in rows))
+    assert labels[0] == "run 1 of 4: all, seed 3"
+    assert labels[3] == "run 4 of 4: four, seed 4"
+
+
+def test_another_target_leaves_nothing_of_the_first_behind(of_three: Comparison) -> None:
+    runs = Runs({name: dict(each) for name, each in of_three.runs.items()}, of_three.views)
+    for each in runs.by_contestant.values():
+        each.update({seed: replace(run, values=dict(run.values)) for seed, run in each.items()})
+    found = analyse(replace(of_three.plan, target=1e-9), runs)
+    assert found.mean("four", TARGET) is None
+
+
+@pytest.mark.slow
+def test_real_runs_are_compared_too(tmp_path: Path) -> None:
+    paths = three(tmp_path)[:2]
+    fast = (
+        "engine=tcp",
+        "runtime={processes: shared}",
+        "cluster.compute.mean_s=0.02",
+        "cluster.compute.shift_s=0.01",
+        "rounds=5",
+    )
+    found = compared(paths, tmp_path / "runs", fast, seeds=2)
+    assert found.measures[:2] == [ROUND, TARGET]
+    for name in ("all", "four"):
+        assert all(value is not None and value > 0 for value in found.values(name, "sent_bytes"))
+        assert found.expected_round_s[name] is not None

@@ -94,9 +94,9 @@ def test_delays_that_do_not_change_with_the_seed_are_warned_of(law: str, tmp_pat
 
 
 def test_a_file_against_itself_is_told_to_give_zeros(tmp_path: Path) -> None:
-    path = written(tmp_path, "all")
-    (warning,) = plan([path, path]).shared.warnings
-    assert warning.startswith("nothing differs but the name")
+    first, second, _ = three(tmp_path)
+    (warning,) = plan([first, second, first]).shared.warnings
+    assert warning == "all-2 is the same experiment as all: all differences between them are zero by construction"
 
 
 @pytest.mark.parametrize(("old", "new"), [("120x3", "120x4"), ("logistic", "linear")])
