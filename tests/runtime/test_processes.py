@@ -64,7 +64,7 @@ LAUNCHER = """
 import sys
 from pathlib import Path
 import emuml
-from tests.runtime.test_processes import experiment
+from tests.runtime.processes import experiment
 
 try:
     emuml.run(experiment(workers=3, rounds=1_000_000), "tcp", out=Path(sys.argv[1]))
