@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -15,6 +16,7 @@ from emuml.comparison.measures import Run
 from emuml.comparison.statistics import LEVEL, Interval
 from emuml.comparison.verdict import verdict
 from emuml.errors import RunFailed
+from emuml.provenance import versions
 from emuml.report.html import write_report
 from emuml.report.markup import table, tag
 
@@ -84,6 +86,7 @@ def as_json(comparison: Comparison, folder: Path) -> dict[str, Any]:
         ],
         "pairs": list(map(_pair, comparison.pairs)),
         "verdict": verdict(comparison),
+        "provenance": {"versions": versions(), "command": " ".join(sys.argv)},
         "folder": str(folder),
         "report": str(folder / "report.html"),
     }
