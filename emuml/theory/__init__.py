@@ -11,6 +11,7 @@ from emuml.theory.coverage import (
     covered_groups_distribution,
 )
 from emuml.theory.decoding_error import ignore_error, repetition_error, repetition_error_under_absence
+from emuml.theory.distributions import round_time_cdf, round_time_ppf
 from emuml.theory.noise_floor import (
     SecondMomentRecursion,
     descent_factor,
@@ -20,10 +21,20 @@ from emuml.theory.noise_floor import (
 )
 from emuml.theory.order_statistics import exponential_means, exponential_variances, order_statistic_moments
 from emuml.theory.round_time import expected_round_time, exponential_part, round_time_variance
+from emuml.theory.seams import NoClosedForm
+from emuml.theory.semantics import RoundEnds, round_ends
+from emuml.theory.stragglers import carry_over_mean, skip_stale_moments
 
 __all__ = [
+    "NoClosedForm",
     "expected_round_time",
     "round_time_variance",
+    "round_time_cdf",
+    "round_time_ppf",
+    "RoundEnds",
+    "round_ends",
+    "skip_stale_moments",
+    "carry_over_mean",
     "exponential_part",
     "exponential_means",
     "exponential_variances",

@@ -1,31 +1,44 @@
-"""Seconds per round of a gradient code when new parameters cancel what stragglers still do.
+"""Mean and variance of the seconds per round of a gradient code.
 
-All workers have the same law and are independent; messages take no time. For shifted exponentials every rule is in
-closed form; other laws go through the quantiles of order statistics. This is the time of fresh starts: programs that
-let stragglers finish are slower, and no formula here is theirs.
+All workers have the same law and are independent; messages take no time. When every round starts afresh, because new
+parameters cancel what stragglers still do or because the server waits for them, every rule is in closed form for
+shifted exponentials; other laws go through the quantiles of order statistics. Where stragglers finish in vain, see
+``stragglers.py``.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from emuml.shapes import Cover, StopRule
+from emuml.shapes import Cover, StopRule, Stragglers
 from emuml.theory.coverage import arrivals_distribution
+from emuml.theory.distributions import cover_level
 from emuml.theory.order_statistics import (
-    Floats,
     exponential_means,
     exponential_variances,
     moments_over,
     order_statistic_moments,
 )
 from emuml.theory.seams import Code, ComputeLaw, ShiftedExponentialLaw
+from emuml.theory.stragglers import (
+    answers_needed,
+    carry_over_mean,
+    constant_s,
+    fresh_start,
+    no_closed_form,
+    skip_stale_moments,
+)
 
 # Arrival counts less likely than this change no digit of a mean.
 _NEGLIGIBLE = 1e-16
 
 
 def expected_round_time(
-    code: Code, workers: int, compute: ComputeLaw | ShiftedExponentialLaw, collect: int | None = None
+    code: Code,
+    workers: int,
+    compute: ComputeLaw | ShiftedExponentialLaw,
+    collect: int | None = None,
+    stragglers: Stragglers = "cancel",
 ) -> float:
     """Return the mean seconds per round of a code.
 
@@ -39,25 +52,52 @@ def expected_round_time(
         Law of each worker's time for one answer.
     collect : int, optional
         Answers at which a round closes at the latest, as for the protocol.
+    stragglers : str
+        What becomes of work on a closed round. Under ``"wait-all"`` a round lasts until the next one starts; under
+        ``"skip-stale"`` and ``"carry-over"`` it is the mean in the long run, and the first round is shorter.
 
     Returns
     -------
     float
-        Seconds. Exact for shifted exponentials and for constant times; see :func:`order_statistic_moments` for the
-        accuracy of other laws.
+        Seconds. Exact for shifted exponentials (see :func:`carry_over_mean` for the accuracy of its chain) and for
+        constant times; see :func:`order_statistic_moments` for the accuracy of other laws.
+
+    Raises
+    ------
+    NoClosedForm
+        If none is known.
 
     References
     ----------
     ErasureHead, arXiv:1901.09671 (the rule); David and Nagaraja, Order Statistics, section 2.5 (exponential spacings).
     """
-    return _mean_and_variance(code, workers, compute, collect)[0]
+    load, rule, fresh = fresh_start(code, workers, compute, collect, stragglers)
+    if fresh is not None:
+        return _mean_and_variance(fresh, compute, load)[0]
+    count, scale_s = _memoryless(rule, compute, load, stragglers)
+    if stragglers == "carry-over":
+        return scale_s * carry_over_mean(workers, count)
+    return scale_s * skip_stale_moments(workers, count)[0]
 
 
 def round_time_variance(
-    code: Code, workers: int, compute: ComputeLaw | ShiftedExponentialLaw, collect: int | None = None
+    code: Code,
+    workers: int,
+    compute: ComputeLaw | ShiftedExponentialLaw,
+    collect: int | None = None,
+    stragglers: Stragglers = "cancel",
 ) -> float:
-    """Return the variance, in seconds squared, of the time of one round; parameters as for the mean."""
-    return _mean_and_variance(code, workers, compute, collect)[1]
+    """Return the variance, in seconds squared, of the time of one round; parameters as for the mean.
+
+    Rounds are independent of each other where a variance is known.
+    """
+    load, rule, fresh = fresh_start(code, workers, compute, collect, stragglers)
+    if fresh is not None:
+        return _mean_and_variance(fresh, compute, load)[1]
+    if stragglers == "carry-over":
+        raise no_closed_form(rule, stragglers, "the variance of a round's time")
+    count, scale_s = _memoryless(rule, compute, load, stragglers)
+    return scale_s**2 * skip_stale_moments(workers, count)[1]
 
 
 def exponential_part(rule: StopRule) -> tuple[float, float]:
@@ -76,27 +116,37 @@ def exponential_part(rule: StopRule) -> tuple[float, float]:
     return mean, float(used @ (variances + (means - mean) ** 2))
 
 
-def _mean_and_variance(
-    code: Code, workers: int, compute: ComputeLaw | ShiftedExponentialLaw, collect: int | None
-) -> tuple[float, float]:
-    built = code.build(workers, collect=collect)
-    load, rule = built.load, built.stop_rule()
+def _memoryless(
+    rule: StopRule, compute: ComputeLaw | ShiftedExponentialLaw, load: float, stragglers: Stragglers
+) -> tuple[int, float]:
+    """Return the answers that close a round and the mean of a worker's time, if that is exponential and no more."""
+    count = answers_needed(rule)
+    if count is None or not isinstance(compute, ShiftedExponentialLaw) or compute.shift_s != 0.0:
+        raise no_closed_form(rule, stragglers, "the time of a round")
+    return count, _scale_s(compute, load)
+
+
+def _mean_and_variance(rule: StopRule, compute: ComputeLaw | ShiftedExponentialLaw, load: float) -> tuple[float, float]:
     if isinstance(compute, ShiftedExponentialLaw):
-        scale_s = compute.mean_s * (load if compute.tail == "scaled" else 1.0)
         mean, variance = exponential_part(rule)
+        scale_s = _scale_s(compute, load)
         return load * compute.shift_s + scale_s * mean, scale_s**2 * variance
-    least, most = compute.ppf(np.array([2.0**-53, 1.0 - 2.0**-53]), load).tolist()
-    if least == most:
-        return least, 0.0
+    seconds = constant_s(compute, load)
+    if seconds is not None:
+        return seconds, 0.0
     mean, second = _moments(rule, compute, load)
     return mean, max(second - mean**2, 0.0)
+
+
+def _scale_s(compute: ShiftedExponentialLaw, load: float) -> float:
+    return compute.mean_s * (load if compute.tail == "scaled" else 1.0)
 
 
 def _moments(rule: StopRule, compute: ComputeLaw, load: float) -> tuple[float, float]:
     """Return mean and second moment of a round's time under any law."""
     equal = _equal_groups(rule)
     if equal is not None:
-        return moments_over(compute, load, lambda level: _cover_level(level, *equal))
+        return moments_over(compute, load, lambda level: cover_level(level, *equal))
     used = arrivals_distribution(rule)
     mean, second = 0.0, 0.0
     for k in (np.flatnonzero(used > _NEGLIGIBLE) + 1).tolist():
@@ -112,8 +162,3 @@ def _equal_groups(rule: StopRule) -> tuple[int, int] | None:
         return None
     sizes = {len(group) for group in rule.groups}
     return (len(rule.groups), sizes.pop()) if len(sizes) == 1 else None
-
-
-def _cover_level(level: Floats, groups: int, size: int) -> Floats:
-    """Return ``u`` with ``(1 - (1-u)^size)^groups = level``: the fastest of each group, then the slowest of those."""
-    return -np.expm1(np.log(-np.expm1(np.log(level) / groups)) / size)

@@ -1,6 +1,7 @@
 """What theory needs to know of codes and compute laws, as the questions that they answer.
 
-Theory imports neither protocols nor clusters: it takes any object that answers these. Nothing here computes.
+Theory imports neither protocols nor clusters: it takes any object that answers these, and raises
+:class:`NoClosedForm` for what it cannot answer. Nothing here computes.
 """
 
 from __future__ import annotations
@@ -10,11 +11,20 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from emuml.errors import UserError
 from emuml.shapes import StopRule
+
+
+class NoClosedForm(UserError):
+    """A question of theory that nobody has answered in closed form, as far as we know."""
 
 
 class ComputeLaw(Protocol):
     """The law of one worker's time for one answer; workers and rounds are independent."""
+
+    def cdf(self, t: ArrayLike, load: float = 1.0) -> NDArray[np.float64]:
+        """Return the chance of a time of at most ``t`` seconds, in the shape of ``t``."""
+        ...
 
     def ppf(self, q: ArrayLike, load: float = 1.0) -> NDArray[np.float64]:
         """Return quantiles in seconds, in the shape of ``q``, for a load in units of ``1/workers`` of the data."""

@@ -1,0 +1,132 @@
+"""When rounds end on given delays, by the recursions that define what becomes of work on a closed round.
+
+With ``t_i`` the end of round ``i``, ``D[i, w]`` the time worker ``w`` needs for it, and ``t_(-1) = 0``:
+
+- ``"cancel"``: everybody starts at ``t_(i-1)``; work that is not done by ``t_i`` is dropped.
+- ``"skip-stale"``: a worker that is free at ``f`` starts at ``max(t_(i-1), f)``; if that is not before ``t_i`` it never
+  does round ``i``.
+- ``"carry-over"``: everybody does every round, ``F[i, w] = max(t_(i-1), F[i-1, w]) + D[i, w]``.
+- ``"wait-all"``: the decision falls as under ``"cancel"``, but the next round starts when the last worker is done.
+
+On one matrix and for stop rules that more answers never undo, no round ends later under an earlier one of these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from emuml.errors import UserError, did_you_mean
+from emuml.shapes import StopRule, Stragglers
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RoundEnds:
+    """When the rounds of one run end, in seconds from its start.
+
+    Attributes
+    ----------
+    decided_s : ndarray of float64, shape (rounds,)
+        When the stop rule was satisfied.
+    ended_s : ndarray of float64, shape (rounds,)
+        When the next round starts: the decision, or under ``"wait-all"`` the last answer.
+    drained_s : float
+        When all work that was ever begun is done, if nothing stops it after the last round.
+    answered : ndarray of bool, shape (rounds, workers)
+        Whose answers the decision used.
+    sent : int
+        Answers that left their workers, stale ones and replicas included, until the run is over: the last decision, or
+        under ``"wait-all"`` and ``"carry-over"`` the last answer.
+    """
+
+    decided_s: Floats
+    ended_s: Floats
+    drained_s: float
+    answered: NDArray[np.bool_]
+    sent: int
+
+
+def round_ends(
+    delays: ArrayLike, rule: StopRule, stragglers: Stragglers, question_s: float = 0.0, answer_s: float = 0.0
+) -> RoundEnds:
+    """Return when each round ends if the workers take these times.
+
+    Parameters
+    ----------
+    delays : array_like, shape (rounds, workers)
+        Seconds of each worker for each round, finite and >= 0.
+    rule : StopRule
+        When a round may close; answers of one instant count in the order of the workers.
+    stragglers : {"cancel", "skip-stale", "carry-over", "wait-all"}
+        What becomes of work on a closed round.
+    question_s, answer_s : float
+        Seconds that parameters travel to a worker, and its answer back.
+
+    Raises
+    ------
+    UserError
+        If the delays or the semantics are none.
+
+    Examples
+    --------
+    >>> from emuml.shapes import Count
+    >>> delays = [[1.0, 3.0], [1.0, 1.0], [4.0, 1.0]]
+    >>> for stragglers in ("cancel", "skip-stale", "carry-over", "wait-all"):
+    ...     print(round_ends(delays, Count(workers=2, count=1), stragglers).ended_s)
+    [1. 2. 3.]
+    [1. 2. 4.]
+    [1. 2. 5.]
+    [3. 4. 8.]
+    """
+    work = _checked(delays, rule.workers, stragglers)
+    decided_s, ended_s = np.empty(len(work)), np.empty(len(work))
+    answered, done_s = np.zeros(work.shape, np.bool_), np.empty(work.shape)
+    begun_s, free_s = 0.0, np.zeros(rule.workers)
+    for i, needed_s in enumerate(work):
+        start_s = np.maximum(begun_s + question_s, free_s)
+        finish_s = start_s + needed_s
+        decided_s[i], used = _decision(rule, finish_s + answer_s)
+        answered[i, used] = True
+        ended_s[i] = (finish_s + answer_s).max() if stragglers == "wait-all" else decided_s[i]
+        begun_s = float(ended_s[i])
+        is_done = _is_done(stragglers, start_s, finish_s, begun_s + question_s)
+        done_s[i] = np.where(is_done, finish_s, np.inf)
+        if stragglers != "cancel":
+            free_s = np.where(is_done, finish_s, free_s)
+    drained_s = begun_s if stragglers == "cancel" else float(free_s.max()) + answer_s
+    over_s = drained_s if stragglers in ("wait-all", "carry-over") else begun_s
+    return RoundEnds(decided_s, ended_s, drained_s, answered, int(np.count_nonzero(done_s <= over_s)))
+
+
+def _decision(rule: StopRule, arrival_s: Floats) -> tuple[float, NDArray[np.int64]]:
+    """Return when the stop rule is satisfied, and by whom; of equal times the lower worker is first."""
+    order = np.argsort(arrival_s, kind="stable")
+    used = order[: rule.stop_index(order)]
+    return float(arrival_s[used[-1]]), used
+
+
+def _is_done(stragglers: Stragglers, start_s: Floats, finish_s: Floats, newer_s: float) -> NDArray[np.bool_]:
+    """Return which workers do this round's work, when newer parameters reach them at ``newer_s``."""
+    if stragglers == "cancel":
+        return finish_s <= newer_s
+    if stragglers == "skip-stale":
+        return (start_s < newer_s) | (finish_s <= newer_s)  # the second for work that takes no time
+    return np.ones(finish_s.shape, np.bool_)
+
+
+def _checked(delays: ArrayLike, workers: int, stragglers: str) -> Floats:
+    """Return the delays as an array, or say what is wrong."""
+    known = get_args(Stragglers)
+    if stragglers not in known:
+        raise UserError(f"got {stragglers!r}", "stragglers", ", ".join(known), did_you_mean(str(stragglers), known))
+    work = np.asarray(delays, np.float64)
+    if work.ndim != 2 or not len(work) or work.shape[1] != workers:
+        raise UserError(f"got shape {work.shape}", "delays", f"shape (rounds, {workers})")
+    if not np.all(np.isfinite(work) & (work >= 0)):
+        raise UserError("not all are finite and >= 0", "delays", "seconds")
+    return work

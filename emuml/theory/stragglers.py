@@ -1,0 +1,175 @@
+"""Seconds per round when stragglers are not cancelled: what has a closed form, and what has none.
+
+Waiting for all makes every round the slowest of ``n`` fresh starts. Unit exponential times, which remember nothing,
+have exact long-run means for ``k``-of-``n`` rules: ``"skip-stale"`` by a recursion over the stale and fresh tasks that
+run, ``"carry-over"`` by the Markov chain of the workers' backlogs. Everything else is for
+:func:`~emuml.theory.round_ends` and a simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import numpy as np
+
+from emuml.shapes import All, StopRule, Stragglers
+from emuml.theory.seams import Code, ComputeLaw, NoClosedForm, ShiftedExponentialLaw
+
+_LEAST_CAP = 16
+_NEGLIGIBLE = 1e-9
+_STATES_MAX = 10_000
+
+Lags = tuple[int, ...]
+
+
+def answers_needed(rule: StopRule) -> int | None:
+    """Return ``k`` if the rule closes at the first ``k`` answers whoever gives them, else ``None``."""
+    count, cover = rule.parts()
+    if cover is None:
+        return rule.workers if count is None else count
+    groups = len(cover.groups)
+    if groups in (1, rule.workers):
+        return groups if count is None else min(groups, count)
+    return count if count is not None and count <= groups else None
+
+
+def fresh_start(
+    code: Code, workers: int, compute: ComputeLaw | ShiftedExponentialLaw, collect: int | None, stragglers: Stragglers
+) -> tuple[float, StopRule, StopRule | None]:
+    """Return the load, the stop rule, and the rule whose time on fresh starts is the time of a round.
+
+    The last is ``None`` if stale work delays rounds.
+    """
+    built = code.build(workers, collect=collect)
+    rule = built.stop_rule()
+    if stragglers == "wait-all" or answers_needed(rule) == workers:
+        return built.load, rule, All(workers)
+    # Workers that always take equally long are never stale.
+    is_fresh = stragglers == "cancel" or constant_s(compute, built.load) is not None
+    return built.load, rule, rule if is_fresh else None
+
+
+def constant_s(compute: ComputeLaw | ShiftedExponentialLaw, load: float) -> float | None:
+    """Return the seconds that every worker takes, if they are always the same."""
+    if isinstance(compute, ShiftedExponentialLaw):
+        return None
+    least, most = compute.ppf(np.array([2.0**-53, 1.0 - 2.0**-53]), load).tolist()
+    return float(least) if least == most else None
+
+
+def no_closed_form(rule: StopRule, stragglers: Stragglers, what: str) -> NoClosedForm:
+    """Return the error that says so."""
+    return NoClosedForm(
+        f"no closed form is known for {what} of {type(rule).__name__} of {rule.workers} workers",
+        f"stragglers={stragglers!r}",
+        "cancel and wait-all; skip-stale and small carry-over for k-of-n with exponential times without shift",
+        "round_ends(delays, rule, stragglers) simulates it",
+    )
+
+
+def skip_stale_moments(workers: int, count: int) -> tuple[float, float]:
+    """Return mean and variance of a round under ``"skip-stale"``, for unit exponential times and ``count`` answers.
+
+    Every round but the first begins with ``workers - count`` stale tasks and ``count`` fresh ones, and is independent
+    of the others. With ``a`` stale and ``b`` fresh tasks running, a task ends after ``Exp(a + b)``; a stale one makes
+    its worker start afresh, a fresh one is an answer:
+    ``V(a, b) = 1/(a+b) + a/(a+b) V(a-1, b+1) + b/(a+b) V(a, b-1)``, and 0 once ``count`` have answered.
+    O(count * (workers - count)).
+
+    Examples
+    --------
+    >>> round(skip_stale_moments(workers=5, count=3)[0], 6)
+    1.133639
+    """
+    stale_max = workers - count
+    mean, second = np.zeros(stale_max + 1), np.zeros(stale_max + 1)
+    # By anti-diagonals, on which the values are independent: a + (a + b) grows by one with each step.
+    for diagonal in range(1, workers + 1):
+        stale = np.arange(max(0, diagonal - count), min(stale_max, diagonal - 1) + 1)
+        running = stale_max + diagonal - stale
+        share = stale / running
+        mean_after = share * mean[stale - 1] + (1.0 - share) * mean[stale]
+        second_after = share * second[stale - 1] + (1.0 - share) * second[stale]
+        mean[stale] = 1.0 / running + mean_after
+        second[stale] = 2.0 / running * (1.0 / running + mean_after) + second_after
+    return float(mean[-1]), float(second[-1] - mean[-1] ** 2)
+
+
+@cache
+def carry_over_mean(workers: int, count: int) -> float:
+    """Return the long-run mean of a round under ``"carry-over"``, for unit exponential times and ``count`` answers.
+
+    From the stationary law of the workers' lags (rounds that they still have to do), up to a lag that is longer with
+    a probability below 1e-9.
+
+    Returns
+    -------
+    float
+        Accurate to 1e-6. For one answer it is 1, for all workers the slowest of fresh starts.
+
+    Raises
+    ------
+    NoClosedForm
+        If more than 10,000 states would be needed: about four stragglers or more, or two of many workers.
+
+    Examples
+    --------
+    >>> round(carry_over_mean(workers=3, count=2), 6)
+    1.264298
+    """
+    if count == 1:
+        return 1.0  # nobody ever waits, so the leader's time is a sum of its own times, and lags grow without bound
+    if count == workers:
+        return float(np.sum(1.0 / np.arange(1, workers + 1)))
+    cap = _LEAST_CAP
+    while True:
+        mean, at_cap = _stationary_round(workers, count, cap)
+        if at_cap < _NEGLIGIBLE:
+            return mean
+        cap += cap // 2
+
+
+def _stationary_round(workers: int, count: int, cap: int) -> tuple[float, float]:
+    """Return the mean round when lags end at ``cap``, and the probability that one is there."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.linalg import spsolve
+
+    states, moves = _lag_chain(workers, count, cap)
+    origin, target, rate, closes = np.array(moves, np.float64).T
+    rows, columns = np.concatenate([target, origin]).astype(int), np.concatenate([origin, origin]).astype(int)
+    flow = coo_array((np.concatenate([rate, -rate]), (rows, columns)), shape=(len(states),) * 2).tocsc()
+    # What flows into each state flows out of it; one equation is redundant, and one unknown is free.
+    weights = np.ones(len(states))
+    weights[1:] = spsolve(flow[1:, 1:], -flow[1:, [0]].toarray().ravel())
+    chances = weights / weights.sum()
+    closings_per_s = float(chances[origin.astype(int)] @ (rate * closes))
+    return 1.0 / closings_per_s, float(chances[[lags[-1] == cap for lags in states]].sum())
+
+
+def _lag_chain(workers: int, count: int, cap: int) -> tuple[list[Lags], list[tuple[int, int, int, bool]]]:
+    """Return the states that occur, and the moves between them as (origin, target, rate, whether a round closes)."""
+    start = (1,) * workers
+    states, numbers, moves = [start], {start: 0}, []
+    for origin, lags in enumerate(states):
+        for after, rate, closes in _moves(lags, count, cap):
+            if after not in numbers:
+                numbers[after] = len(states)
+                states.append(after)
+            moves.append((origin, numbers[after], rate, closes))
+        if len(states) > _STATES_MAX:
+            raise NoClosedForm(
+                f"the chain of {workers} workers' lags has more than {_STATES_MAX:,} states",
+                "stragglers='carry-over'",
+                hint="round_ends(delays, rule, stragglers) simulates it",
+            )
+    return states, moves
+
+
+def _moves(lags: Lags, count: int, cap: int) -> Iterator[tuple[Lags, int, bool]]:
+    """Yield what follows when a worker ends a round; lags are ascending, and each worker that has one is as quick."""
+    for lag in sorted(set(lags) - {0}):
+        first = lags.index(lag)
+        after = (*lags[:first], lag - 1, *lags[first + 1 :])
+        closes = after.count(0) == count
+        yield tuple(min(lag + 1, cap) for lag in after) if closes else after, lags.count(lag), closes
