@@ -56,5 +56,6 @@ a { color: inherit; } code { overflow-wrap: anywhere; }
   svg, .bar { print-color-adjust: exact; -webkit-print-color-adjust: exact; } figure, tr { break-inside: avoid; }
   h2, h3, figcaption { break-after: avoid; }
   .scroll, pre { overflow: visible; } figure .scroll > svg[role="img"] { min-width: 0; }
+  table { font-size: 8pt; } td { min-width: 0; } th, td { overflow-wrap: anywhere; padding-right: .4rem; }
   pre { white-space: pre-wrap; } details:not([open]) { display: none; } }
 """

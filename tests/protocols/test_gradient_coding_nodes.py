@@ -202,7 +202,7 @@ def test_it_is_a_training_protocol_with_a_shape():
 def test_each_promise_is_a_function_that_answers():
     protocol = GradientCoding(IgnoreStragglers(), collect=3)
     for promise in protocol.oracles():
-        arguments = dict(promise.arguments)
+        arguments = dict(promise.arguments) | ({"t": 1.0} if promise.name == "round_s_cdf" else {})
         assert load(promise.function)(arguments.pop("code"), 6, LAW, **arguments) > 0
         assert promise.source
 

@@ -101,7 +101,7 @@ class GradientCoding:
         return Round(sizes[0], code.load, code.stop_rule(), sizes[1], self.stragglers)
 
     def oracles(self) -> tuple[Promise, ...]:
-        """Return what theory can say of it: the mean and the variance of a round's duration."""
+        """Return what theory can say of a round's duration: its mean, variance and distribution function (of ``t``)."""
         home, source = "emuml.theory", "order statistics; Tandon et al. 2017, Wang et al. 2019"
         arguments: dict[str, Any] = {"code": self.code, "collect": self.collect}
         if self.stragglers != "cancel":
@@ -109,6 +109,7 @@ class GradientCoding:
         return (
             Promise("round_s", f"{home}:expected_round_time", arguments, source),
             Promise("round_s_variance", f"{home}:round_time_variance", arguments, source),
+            Promise("round_s_cdf", f"{home}:round_time_cdf", arguments, source),
         )
 
     def redo(self, lost: frozenset[NodeId]) -> tuple[str, ...]:
