@@ -116,9 +116,10 @@ def _problems(contestants: Sequence[Contestant], seed: int) -> list[Problem]:
     wrong: dict[str, None] = {}
     for one in contestants:
         try:
-            found.append(prepare(one.experiment(seed), one.loaded.engine))
-        except UserError as error:
-            wrong.update({f"{one.source}: {text}": None for text in getattr(error, "problems", (str(error),))})
+            with one.loaded.pointing():
+                found.append(prepare(one.experiment(seed), one.loaded.engine))
+        except ConfigError as error:
+            wrong.update(dict.fromkeys(error.problems))
     if wrong:
         raise ConfigError(tuple(wrong))
     data = [(type(problem).__name__, getattr(problem, "model", ""), _digests(problem)) for problem in found]

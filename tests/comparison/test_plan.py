@@ -128,11 +128,14 @@ def test_a_target_that_is_no_number_is_refused(tmp_path: Path) -> None:
         plan(three(tmp_path), target=float("nan"))
 
 
-def test_what_the_engine_refuses_is_refused_for_all_files_at_once(tmp_path: Path) -> None:
+def test_what_does_not_fit_the_data_is_refused_for_all_files_at_once(tmp_path: Path) -> None:
     paths = three(tmp_path)
+    for path in paths:
+        path.write_text(path.read_text() + "stop: {kind: target-loss, value: 0.1, metric: los}\n")
     with pytest.raises(ConfigError) as caught:
-        plan(paths, ["stop={kind: target-loss, value: 0.1, metric: los}"])
-    assert len(caught.value.problems) == 3
+        plan(paths)
+    assert [text.partition(":")[0] for text in caught.value.problems] == list(map(str, paths))
+    assert all("stop.metric: 'los' is no metric here" in text for text in caught.value.problems)
 
 
 def test_files_take_the_seeds_of_run_directories(tmp_path: Path) -> None:
