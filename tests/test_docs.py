@@ -18,9 +18,16 @@ from emuml.cli.main import status
 from emuml.experiment.config import load, loads
 
 PROJECT = Path(__file__).resolve().parents[1]
-README = (PROJECT / "README.md").read_text()
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
+README = PAGES[0].read_text()
+
+
+def blocks_of(page: Path) -> list[tuple[str, str]]:
+    """Return the language and the text of each block of a page."""
+    return re.findall(r"^```(\w+)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+BLOCKS = blocks_of(PAGES[0])
 
 
 def run_script(path: Path) -> str:
@@ -38,16 +45,22 @@ def test_examples_print_what_is_committed(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_readme_code_prints_what_the_readme_says(tmp_path: Path) -> None:
-    script, expected = [], []
-    for (language, text), (_, following) in zip(BLOCKS, [*BLOCKS[1:], ("", "")], strict=True):
+@pytest.mark.parametrize(("page", "count"), [("README.md", 3), ("docs/stragglers.md", 4)])
+def test_code_of_a_page_prints_what_the_page_says(page: str, count: int, tmp_path: Path) -> None:
+    blocks, script, expected = blocks_of(PROJECT / page), [], []
+    for (language, text), (_, following) in zip(blocks, [*blocks[1:], ("", "")], strict=True):
         if language == "python":
             script.append(text)
             expected.append(following)
-    assert len(script) == 3
-    path = tmp_path / "readme.py"
+    assert len(script) == count
+    path = tmp_path / "page.py"
     path.write_text("\n".join(script))
     assert run_script(path) == "".join(expected)
+
+
+def test_the_table_of_stragglers_is_what_its_example_prints() -> None:
+    printed = (PROJECT / "examples" / "erasurehead_trace.out").read_text()
+    assert printed in [text for _, text in blocks_of(PROJECT / "docs" / "stragglers.md")]
 
 
 @pytest.mark.slow
