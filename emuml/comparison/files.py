@@ -107,7 +107,7 @@ def page(comparison: Comparison, path: Path) -> Path:
 
 def _section(words: tables.Words) -> Element:
     notes = [tag("p", line, class_="note") for line in words.note.splitlines()]
-    return tag("section", tag("h2", words.title), table(words.head, words.rows, words.title), *notes)
+    return tag("section", tag("h2", words.title), table(words.head, words.rows, words.caption), *notes)
 
 
 def _run(run: Run) -> dict[str, Any]:

@@ -31,6 +31,7 @@ _KNOWN = {
     ROUND: Measure("seconds per round"),
     TARGET: Measure("seconds to target"),
     "duration_s": Measure("total seconds"),
+    "drain_s": Measure("seconds to drain"),
     "sent_bytes": Measure("megabytes sent", 1e-6),
     "decode_error": Measure("mean decode error"),
     "covered": Measure("covered fraction"),
@@ -83,6 +84,8 @@ def run_of(view: View, metric: str, metrics: tuple[str, ...] = ()) -> Run:
     """
     logged, times_s = view.metrics, view.round_times_s
     values: dict[str, float] = {"duration_s": view.duration_s, "sent_bytes": float(sent_bytes(view.trace))}
+    if view.drain_s is not None:  # queued work that is finished after the last parameters
+        values["drain_s"] = view.drain_s
     if len(times_s):
         values[ROUND] = float(times_s.mean())
     if "decode_error" in logged:
@@ -111,7 +114,7 @@ def order(names: set[str]) -> list[str]:
     """Return measures in the order in which they are shown: times, quality, costs."""
     finals = sorted(name for name in names if name.startswith(FINAL))
     finals.sort(key=lambda name: name != f"{FINAL}train_loss")
-    wanted = [ROUND, TARGET, "duration_s", *finals, "sent_bytes", "decode_error", "covered"]
+    wanted = [ROUND, TARGET, "duration_s", "drain_s", *finals, "sent_bytes", "decode_error", "covered"]
     return [name for name in wanted if name in names]
 
 

@@ -19,10 +19,12 @@ def interval(given: Interval) -> str:
     --------
     >>> interval(Interval(0.23456, 0.22341, 0.24571)), interval(Interval(2.0))
     ('0.235 [0.223, 0.246]', '2')
+    >>> interval(Interval(1.0000121, 1.0000091, 1.0000151))
+    '1.0000121 [1.0000091, 1.0000151]'
     """
     if given.low is None or given.high is None:
         return digits(given.value)
-    form = _form((given.high - given.low) / 2)
+    form = _form((given.high - given.low) / 2, given.value)
     return f"{given.value:{form}} [{given.low:{form}}, {given.high:{form}}]"
 
 
@@ -37,11 +39,12 @@ def plus_minus(given: Interval, scale: float = 1.0) -> str:
     if given.high is None or given.high == given.value:
         return digits(scale * given.value)
     half = scale * (given.high - given.value)
-    form = _form(half)
+    form = _form(half, scale * given.value)
     return f"{scale * given.value:{form}} ± {half:{form}}"
 
 
-def _form(half: float) -> str:
-    """Return the format that shows two digits of a half width."""
+def _form(half: float, value: float) -> str:
+    """Return the format that shows two digits of a half width; with exponents where everything is small."""
     decimals = 1 - math.floor(math.log10(half)) if half > 0 else 4
-    return f".{max(decimals, 0)}f" if decimals <= 5 else ".2e"
+    is_small = abs(value) < 1e-2 and half < 1e-2
+    return ".1e" if decimals > 5 and is_small else f"z.{min(max(decimals, 0), 12)}f"

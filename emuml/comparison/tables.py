@@ -26,9 +26,10 @@ _OVER = {
 
 
 class Words(NamedTuple):
-    """A table: a title, the heads of its columns, its rows, and a note below."""
+    """A table: a title, what its numbers are, the heads of its columns, its rows, and a note below."""
 
     title: str
+    caption: str
     head: list[str]
     rows: list[list[str]]
     note: str = ""
@@ -39,7 +40,7 @@ def differences(plan: Plan) -> Words:
     # A space lets narrow columns break before the parameters.
     rows = [[row.setting, *(value.replace("(", " (", 1) for value in row.values)] for row in plan.differences]
     rows = rows or [["nothing", *("" for _ in plan.contestants)]]
-    return Words("What differs", ["", *_names(plan)], rows, shared(plan))
+    return Words("What differs", "Settings of the contestants", ["", *_names(plan)], rows, shared(plan))
 
 
 def shared(plan: Plan) -> str:
@@ -75,7 +76,7 @@ def measured(comparison: Comparison) -> Words:
     note = f"±: {PERCENT} intervals of the means over the seeds, each contestant by itself." if many else ""
     means = "means of " if many else ""
     title = f"Measured: {means}{seeds(comparison.seeds)}, losses and scores at the end"
-    return Words(title, ["", *_names(comparison.plan)], rows, note)
+    return Words(title, "By contestant", ["", *_names(comparison.plan)], rows, note)
 
 
 def against_baseline(comparison: Comparison) -> Iterator[Words]:
@@ -84,7 +85,8 @@ def against_baseline(comparison: Comparison) -> Iterator[Words]:
     for one in comparison.plan.contestants[1:]:
         pairs = [pair for pair in comparison.pairs if pair.contestant == one.name]
         head = ["", "difference", "ratio", "pairing\nsaves"]
-        yield Words(f"{one.name} against {baseline}", head, [_pair_row(comparison, pair) for pair in pairs])
+        rows = [_pair_row(pair) for pair in pairs]
+        yield Words(f"{one.name} against {baseline}", "Paired by seed", head, rows)
 
 
 def explained(comparison: Comparison) -> str:
@@ -108,7 +110,7 @@ def chunks(words: Words) -> Iterator[Words]:
     for start in range(1, len(words.head), COLUMNS_MAX):
         part = slice(start, start + COLUMNS_MAX)
         rows = [[row[0], *row[part]] for row in words.rows]
-        yield Words(words.title if start == 1 else "", [words.head[0], *words.head[part]], rows)
+        yield Words(words.title if start == 1 else "", words.caption, [words.head[0], *words.head[part]], rows)
 
 
 def _names(plan: Plan) -> list[str]:
@@ -152,7 +154,7 @@ def load_of(contestant: Contestant) -> float | None:
     return None if load is None else float(load)
 
 
-def _pair_row(comparison: Comparison, pair: Pair) -> list[str]:
+def _pair_row(pair: Pair) -> list[str]:
     title, compared = measure(pair.measure).title, pair.paired
     if compared is None:
         return [title, pair.missing, "-", "-"]

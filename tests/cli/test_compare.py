@@ -152,7 +152,7 @@ def test_examples_differ_in_the_protocol_alone() -> None:
         (["uncoded.yaml", "erasurehead.yaml", "--engine", "tpc"], "emuml: --engine: got 'tpc'"),
         (["uncoded.yaml", "erasurehead.yaml", "--metric", "los"], "emuml: --metric: 'los' is no metric of"),
         (["uncoded.yaml", "erasurehead.yaml", "--seeds", "0"], "emuml: Invalid value for '--seeds'"),
-        (["uncoded.yaml", "erasurehead.yaml", "workload.data=diabetes"], "emuml: uncoded.yaml"),
+        (["uncoded.yaml", "erasurehead.yaml", "workload.data=diabetes"], "emuml: argument 'workload.data=diabetes'"),
     ],
 )
 def test_bad_input_starts_nothing(
@@ -199,7 +199,7 @@ def test_interrupted_comparison_keeps_the_seeds_before_it(tmp_path: Path) -> Non
     command = [sys.executable, "-m", "emuml.cli.main", "compare", *files, "--seeds", "10000", "--out", str(out)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
-        while not (out / "pairs" / "seed-4" / "summary.json").exists():
+        while not (out / "all" / "seed-5" / "config.yaml").exists():
             try:
                 process.wait(0.05)
             except subprocess.TimeoutExpired:

@@ -118,6 +118,20 @@ def test_rounds_that_depend_on_each_other_give_no_interval_when_few(kept: str, t
     assert "without an interval (a round depends on the one before)" in verdict(found)
 
 
+def test_what_is_drained_after_the_end_is_told_apart_from_the_training(tmp_path: Path) -> None:
+    paths = three(tmp_path)[:2]
+    found = compared(paths, tmp_path / "runs", ("protocol.stragglers=carry-over",), seeds=2)
+    for seed in found.seeds:
+        run = found.runs["four"][seed]
+        assert run.values["drain_s"] > 0
+        assert run.values["duration_s"] == run.times_s[-1]
+    assert "drain_s" in found.measures
+
+
+def test_nothing_is_drained_where_work_is_cancelled(of_three: Comparison) -> None:
+    assert "drain_s" not in of_three.measures
+
+
 @pytest.mark.parametrize(
     ("override", "independent"),
     [
