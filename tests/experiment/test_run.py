@@ -183,7 +183,7 @@ PROCESSES = {
     "eager": {"EMUML_EAGER": "1", "PYTHONHASHSEED": "2"},
     "checked": {"EMUML_CHECK": "1", "PYTHONHASHSEED": "3"},
     "journal": {"JOURNAL": "True", "PYTHONHASHSEED": "4"},
-    "pure kernels": {"EMUML_PURE": "1", "PYTHONHASHSEED": "5"},
+    "reference kernels": {"EMUML_REFERENCE": "1", "PYTHONHASHSEED": "5"},
 }
 
 
