@@ -3,14 +3,22 @@
 Theory imports neither protocols nor clusters; codes and compute laws answer its questions (see ``seams.py``).
 """
 
-from emuml.theory.agc import AgcMoments, agc_moments, independent_absence_error
+from emuml.theory.agc import AgcMoments, agc_moments, independent_absence_error, independent_absence_moments
 from emuml.theory.coverage import (
     arrivals_distribution,
     coverage_probabilities,
     coverage_probability,
     covered_groups_distribution,
 )
-from emuml.theory.decoding_error import ignore_error, repetition_error, repetition_error_under_absence
+from emuml.theory.decoding_error import (
+    bernoulli_error,
+    bernoulli_uncovered,
+    covered_fraction,
+    expected_decode_error,
+    ignore_error,
+    repetition_error,
+    repetition_error_under_absence,
+)
 from emuml.theory.distributions import round_time_cdf, round_time_ppf
 from emuml.theory.noise_floor import (
     SecondMomentRecursion,
@@ -20,7 +28,7 @@ from emuml.theory.noise_floor import (
     second_moment_recursion,
 )
 from emuml.theory.order_statistics import exponential_means, exponential_variances, order_statistic_moments
-from emuml.theory.round_time import expected_round_time, exponential_part, round_time_variance
+from emuml.theory.round_time import expected_round_time, exponential_part, round_time_variance, seconds_per_gradient
 from emuml.theory.seams import NoClosedForm
 from emuml.theory.semantics import RoundEnds, round_ends
 from emuml.theory.stragglers import carry_over_mean, skip_stale_moments
@@ -31,6 +39,7 @@ __all__ = [
     "round_time_variance",
     "round_time_cdf",
     "round_time_ppf",
+    "seconds_per_gradient",
     "RoundEnds",
     "round_ends",
     "skip_stale_moments",
@@ -46,6 +55,11 @@ __all__ = [
     "AgcMoments",
     "agc_moments",
     "independent_absence_error",
+    "independent_absence_moments",
+    "expected_decode_error",
+    "covered_fraction",
+    "bernoulli_error",
+    "bernoulli_uncovered",
     "repetition_error",
     "repetition_error_under_absence",
     "ignore_error",

@@ -9,8 +9,11 @@ Source: ErasureHead, arXiv:1901.09671, for the scheme; the forms are checked aga
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
 
 from emuml.errors import UserError
 from emuml.shapes import miss_probability
@@ -50,9 +53,12 @@ class AgcMoments:
         """Return ``c`` in ``E[estimate] = c g``."""
         return 1.0 - self.miss if scale == "none" else 1.0
 
-    def second_moment(self) -> tuple[float, float]:
-        """Return the coefficients of ``E||estimate||^2`` without scaling."""
-        return 1.0 - 2.0 * self.miss + self.miss_pair, self.miss - self.miss_pair
+    def second_moment(self, scale: Scale = "none") -> tuple[float, float]:
+        """Return the coefficients of ``E||estimate||^2``."""
+        if scale == "none":
+            return 1.0 - 2.0 * self.miss + self.miss_pair, self.miss - self.miss_pair
+        whole, groups = self.mean_square_error(scale)
+        return whole + 1.0, groups  # an unbiased estimate varies about the gradient itself
 
     def mean_square_error(self, scale: Scale = "none") -> tuple[float, float]:
         """Return the coefficients of ``E||estimate - g||^2``."""
@@ -60,7 +66,7 @@ class AgcMoments:
             return self.miss_pair, self.miss - self.miss_pair
         if scale == "covered":
             return -self.covered_error / self.groups, self.covered_error
-        whole, groups = self.second_moment()
+        whole, groups = self.second_moment("none")
         kept = (1.0 - self.miss) ** 2
         return whole / kept - 1.0, groups / kept
 
@@ -88,7 +94,7 @@ def agc_moments(workers: int, replication: int, collect: int) -> AgcMoments:
         miss_pair=miss_probability(workers, 2 * replication, collect) if groups > 1 else 0.0,
         exact_probability=float(reached[-1]),
         arrivals_mean=float((1.0 - reached[:-1]).sum()),
-        covered_error=_covered_error(groups, replication, collect),
+        covered_error=_covered_error(covered_groups_distribution(groups, replication, collect)),
     )
 
 
@@ -102,11 +108,40 @@ def independent_absence_error(replication: int, absence: float) -> float:
     return lost / (1.0 - lost)
 
 
-def _covered_error(groups: int, replication: int, collect: int) -> float:
-    if groups == 1:
-        return 0.0
-    chances = covered_groups_distribution(groups, replication, collect)
-    return sum(chances[v] * groups * (groups - v) / (v * (groups - 1)) for v in range(1, groups + 1))
+def independent_absence_moments(workers: int, replication: int, absence: float) -> AgcMoments:
+    """Return the moments when every worker is absent by itself with probability ``absence``, and nobody else is.
+
+    ``p = absence^r`` and ``q = p^2``: groups are lost independently. Rounds in which nobody answers count, as a
+    gradient of 0; with ``scale="covered"`` they bias the estimate, so ``covered_error`` is for the rounds in which
+    somebody does.
+
+    Examples
+    --------
+    >>> moments = independent_absence_moments(workers=6, replication=2, absence=0.5)
+    >>> moments.miss, moments.miss_pair, moments.exact_probability
+    (0.25, 0.0625, 0.421875)
+    """
+    _check(workers, replication, workers)
+    if not 0.0 <= absence < 1.0:
+        raise UserError(f"got {absence}", "absence", "a probability below 1")
+    groups, lost = workers // replication, absence**replication
+    chances = np.ones(1)
+    for _ in range(groups):
+        chances = np.convolve(chances, [lost, 1.0 - lost])
+    return AgcMoments(
+        groups=groups,
+        miss=lost,
+        miss_pair=lost**2,
+        exact_probability=(1.0 - lost) ** groups,
+        arrivals_mean=workers * (1.0 - absence),
+        covered_error=_covered_error((chances / (1.0 - chances[0])).tolist()),
+    )
+
+
+def _covered_error(chances: Sequence[float]) -> float:
+    """Return ``K`` from the chances of ``0..m`` covered groups."""
+    groups = len(chances) - 1
+    return sum(chances[v] * groups * (groups - v) / (v * (groups - 1)) for v in range(1, groups))
 
 
 def _check(workers: int, replication: int, collect: int) -> None:

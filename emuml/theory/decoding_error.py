@@ -1,7 +1,8 @@
 """Expected decoding errors ``||a^T B - 1||^2``, in partitions, when so many of the workers answer.
 
-Workers equal partitions in number and the responders are a uniformly random set. Sources: Charles, Papailiopoulos and
-Ellenberg, arXiv:1711.06771 (the question and the one-step decoder); the forms are checked against all subsets.
+The responders are a uniformly random set: so they are when workers have one law and rounds start afresh, or when a
+round closes at a number of answers whoever gives them. Sources: Charles, Papailiopoulos and Ellenberg, arXiv:1711.06771
+(the question, the one-step decoder, Bernoulli codes); the forms are checked against all subsets.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from typing import Literal
 
 from emuml.errors import UserError
 from emuml.shapes import miss_probability
+from emuml.theory.coverage import covered_groups_distribution
+from emuml.theory.seams import Code, GroupedCode, NoClosedForm
 
 
 def repetition_error(
@@ -56,6 +59,79 @@ def repetition_error_under_absence(partitions: int, replication: int, absence: f
     return partitions * absence**replication
 
 
+def bernoulli_error(partitions: int, mean_load: float, responders: int) -> float:
+    """Return the expected error of a Bernoulli code with the one-step decoder, ``k(k-s)/(c s)``.
+
+    Every worker holds every of the ``k`` partitions with probability ``s/k``, independently, and each of ``c``
+    responders gets the weight ``k/(c s)``.
+
+    Examples
+    --------
+    >>> bernoulli_error(partitions=30, mean_load=3, responders=15)
+    18.0
+    """
+    k, s, c = _bernoulli(partitions, mean_load, responders)
+    return k * (k - s) / (c * s)
+
+
+def bernoulli_uncovered(partitions: int, mean_load: float, responders: int) -> float:
+    """Return the expected number of partitions that no responder of a Bernoulli code holds, ``k (1 - s/k)^c``.
+
+    No decoder has a smaller expected error.
+    """
+    k, s, c = _bernoulli(partitions, mean_load, responders)
+    return float(k * (1.0 - s / k) ** c)
+
+
+def expected_decode_error(code: Code, workers: int, collect: int | None = None) -> float:
+    """Return the expected error of a round of a group code, in partitions.
+
+    Parameters
+    ----------
+    code : Code
+        Declaration of a code of disjoint groups.
+    workers : int
+        Number of workers.
+    collect : int, optional
+        Answers at which a round closes at the latest, as for the protocol.
+
+    Raises
+    ------
+    NoClosedForm
+        For a code without groups, and for ``scale="covered"`` with groups of different sizes.
+
+    Examples
+    --------
+    >>> from emuml.protocols.gradient_coding import FractionalRepetition
+    >>> round(expected_decode_error(FractionalRepetition(3), 30, collect=15), 4)
+    3.3621
+    """
+    built = _grouped(code, workers, collect)
+    missed = _missed(built)
+    if built.scale == "none" or not any(missed):
+        return built.block * sum(missed)
+    if built.scale == "unbiased":
+        return built.block * sum(miss / (1.0 - miss) for miss in missed)
+    if built.collect is None or len(set(built.group_sizes)) > 1:
+        raise NoClosedForm("no closed form is known for scale='covered' and groups of different sizes", "decode error")
+    groups, size = len(built.group_sizes), built.group_sizes[0]
+    chances = covered_groups_distribution(groups, size, built.collect)
+    return built.block * sum(chances[v] * groups * (groups - v) / v for v in range(1, groups))
+
+
+def covered_fraction(code: Code, workers: int, collect: int | None = None) -> float:
+    """Return the expected share of the data that a round's answers cover; parameters as for the error.
+
+    Examples
+    --------
+    >>> from emuml.protocols.gradient_coding import FractionalRepetition
+    >>> round(covered_fraction(FractionalRepetition(3), 30, collect=15), 6)
+    0.887931
+    """
+    missed = _missed(_grouped(code, workers, collect))
+    return 1.0 - sum(missed) / len(missed)
+
+
 def ignore_error(partitions: int, responders: int, scale: Literal["none", "covered"] = "covered") -> float:
     """Return the error of ignoring stragglers, the same for every set of responders.
 
@@ -64,6 +140,29 @@ def ignore_error(partitions: int, responders: int, scale: Literal["none", "cover
     _check_responders(responders, partitions)
     lost = float(partitions - responders)
     return lost if scale == "none" else partitions * lost / responders
+
+
+def _grouped(code: Code, workers: int, collect: int | None) -> GroupedCode:
+    built = code.build(workers, collect=collect)
+    if not isinstance(built, GroupedCode):
+        raise NoClosedForm(f"{type(code).__name__} has no groups of workers", "decode error")
+    return built
+
+
+def _missed(built: GroupedCode) -> list[float]:
+    """Return the chance that a group has no answer when the round closes, for each group."""
+    if built.collect is None:
+        return [0.0] * len(built.group_sizes)
+    chances = {size: miss_probability(built.workers, size, built.collect) for size in set(built.group_sizes)}
+    return [chances[size] for size in built.group_sizes]
+
+
+def _bernoulli(partitions: int, mean_load: float, responders: int) -> tuple[int, float, int]:
+    if not 0.0 < mean_load <= partitions:
+        raise UserError(f"got {mean_load}", "mean_load", f"a number above 0 and at most {partitions}")
+    if responders < 1:
+        raise UserError(f"got {responders}", "responders", "an integer >= 1", "the nearest is 1")
+    return partitions, mean_load, responders
 
 
 def _check_responders(responders: int, partitions: int) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from emuml.shapes import Cover, StopRule, Stragglers
 from emuml.theory.coverage import arrivals_distribution
+from emuml.theory.decoding_error import covered_fraction
 from emuml.theory.distributions import cover_level
 from emuml.theory.order_statistics import (
     exponential_means,
@@ -98,6 +99,30 @@ def round_time_variance(
         raise no_closed_form(rule, stragglers, "the variance of a round's time")
     count, scale_s = _memoryless(rule, compute, load, stragglers)
     return scale_s**2 * skip_stale_moments(workers, count)[1]
+
+
+def seconds_per_gradient(
+    code: Code,
+    workers: int,
+    compute: ComputeLaw | ShiftedExponentialLaw,
+    collect: int | None = None,
+    stragglers: Stragglers = "cancel",
+) -> float:
+    """Return the mean seconds per round over the length of the mean estimate; parameters as for the mean.
+
+    A round that is stopped early and not scaled delivers ``1 - p`` of a gradient on average, so its time counts
+    ``1/(1-p)`` fold. Codes whose estimates are scaled to be unbiased deliver a whole one.
+
+    Examples
+    --------
+    >>> from emuml.cluster import ShiftedExponential
+    >>> from emuml.protocols.gradient_coding import FractionalRepetition
+    >>> round(seconds_per_gradient(FractionalRepetition(3), 30, ShiftedExponential(0.0, 0.5), collect=15), 6)
+    0.372442
+    """
+    mean_s = expected_round_time(code, workers, compute, collect, stragglers)
+    is_shorter = getattr(code.build(workers, collect=collect), "scale", "") == "none"
+    return mean_s / covered_fraction(code, workers, collect) if is_shorter else mean_s
 
 
 def exponential_part(rule: StopRule) -> tuple[float, float]:

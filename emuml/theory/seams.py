@@ -67,6 +67,36 @@ class BuiltCode(Protocol):
         ...
 
 
+@runtime_checkable
+class GroupedCode(Protocol):
+    """A built code of disjoint groups of workers, any answer of a group standing for its block of the data."""
+
+    @property
+    def workers(self) -> int:
+        """Number of workers."""
+        ...
+
+    @property
+    def group_sizes(self) -> tuple[int, ...]:
+        """Workers in each group."""
+        ...
+
+    @property
+    def block(self) -> int:
+        """Partitions that each group holds."""
+        ...
+
+    @property
+    def scale(self) -> str:
+        """Factor on the sum of the groups that answered: ``"none"``, ``"unbiased"`` or ``"covered"``."""
+        ...
+
+    @property
+    def collect(self) -> int | None:
+        """Answers at which a round closes at the latest."""
+        ...
+
+
 class Code(Protocol):
     """A declaration of a code."""
 

@@ -8,7 +8,7 @@ import pytest
 from emuml.errors import UserError
 from emuml.protocols.gradient_coding.codes import FractionalRepetition
 from emuml.shapes import miss_probability
-from emuml.theory import agc_moments, independent_absence_error
+from emuml.theory import agc_moments, independent_absence_error, independent_absence_moments
 from tests.protocols.code_checks import subsets
 
 GROUP_SUMS = np.random.default_rng(11).integers(-9, 9, (12, 3)).astype(float)
@@ -39,9 +39,37 @@ def test_moments_over_all_sets_of_responders(replication, collect, scale):
     a, b = moments.mean_square_error(scale)
     error = np.mean(np.sum((estimates - whole) ** 2, axis=1))
     assert error == pytest.approx(a * whole @ whole + b * norms, rel=1e-9, abs=1e-9)
-    if scale == "none":
-        a, b = moments.second_moment()
-        assert np.mean(np.sum(estimates**2, axis=1)) == pytest.approx(a * whole @ whole + b * norms, rel=1e-9)
+    a, b = moments.second_moment(scale)
+    assert np.mean(np.sum(estimates**2, axis=1)) == pytest.approx(a * whole @ whole + b * norms, rel=1e-9)
+
+
+def scaled(covered, scale, miss):
+    """Return the factor of each group, from a table of which groups each set of responders covers."""
+    if scale == "covered":
+        return covered * covered.shape[1] / np.maximum(covered.sum(axis=1, keepdims=True), 1)
+    return covered / (1.0 - miss) if scale == "unbiased" else covered
+
+
+@pytest.mark.parametrize("scale", ["none", "unbiased", "covered"])
+@pytest.mark.parametrize("workers", range(1, 13))
+def test_moments_of_every_small_case(workers, scale):
+    members = (np.arange(2**workers)[:, None] >> np.arange(workers)) & 1
+    for replication in (r for r in range(1, workers + 1) if workers % r == 0):
+        covered = members.reshape(len(members), -1, replication).any(axis=2).astype(float)
+        sums = GROUP_SUMS[: workers // replication]
+        whole, norms = sums.sum(axis=0), float(np.sum(sums**2))
+        for collect in range(1, workers + 1):
+            moments = agc_moments(workers, replication, collect)
+            chosen = covered[members.sum(axis=1) == collect]
+            estimates = scaled(chosen, scale, moments.miss) @ sums
+            found = np.mean(estimates, axis=0), np.mean(np.sum(estimates**2, axis=1))
+            error = np.mean(np.sum((estimates - whole) ** 2, axis=1))
+
+            assert found[0] == pytest.approx(moments.mean_factor(scale) * whole, rel=1e-12, abs=1e-10)
+            assert found[1] == pytest.approx(np.dot(moments.second_moment(scale), (whole @ whole, norms)), rel=1e-11)
+            expected = np.dot(moments.mean_square_error(scale), (whole @ whole, norms))
+            assert error == pytest.approx(expected, rel=1e-10, abs=1e-9)
+            assert moments.exact_probability == pytest.approx(np.mean(chosen.all(axis=1)), abs=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -101,18 +129,32 @@ def test_mean_chance_of_a_missed_group_when_sizes_differ(workers, stragglers, co
     assert np.mean(chances) == pytest.approx(expected, abs=5.1e-6)
 
 
-def test_independent_absence_over_all_outcomes():
-    replication, absence, sums = 2, 0.3, GROUP_SUMS[:3]
-    whole, total, error = sums.sum(axis=0), 0.0, 0.0
-    for present in product([False, True], repeat=6):
-        chance = np.prod([1 - absence if here else absence for here in present])
-        met = [present[2 * j] or present[2 * j + 1] for j in range(3)]
-        estimate = np.array(met, dtype=float) @ sums / (1 - absence**replication)
-        total += chance
-        error += chance * np.sum((estimate - whole) ** 2)
+@pytest.mark.parametrize(("workers", "replication", "absence"), [(6, 2, 0.3), (6, 3, 0.0), (8, 2, 0.7), (4, 4, 0.5)])
+@pytest.mark.parametrize("scale", ["none", "unbiased", "covered"])
+def test_independent_absence_over_all_outcomes(workers, replication, absence, scale):
+    moments = independent_absence_moments(workers, replication, absence)
+    present = np.array(list(product([0, 1], repeat=workers)))
+    chances = np.prod(np.where(present, 1 - absence, absence), axis=1)
+    covered = present.reshape(len(present), -1, replication).any(axis=2).astype(float)
+    assert chances @ covered.all(axis=1) == pytest.approx(moments.exact_probability)
+    assert chances @ present.sum(axis=1) == pytest.approx(moments.arrivals_mean)
+    if scale == "covered":  # of nobody's answers there is no share
+        chances = chances * covered.any(axis=1) / (1.0 - moments.miss**moments.groups)
+    sums = GROUP_SUMS[: workers // replication]
+    whole, norms = sums.sum(axis=0), float(np.sum(sums**2))
+    estimates = scaled(covered, scale, moments.miss) @ sums
 
-    assert total == pytest.approx(1.0)
-    assert error == pytest.approx(independent_absence_error(replication, absence) * np.sum(sums**2), rel=1e-12)
+    assert chances @ estimates == pytest.approx(moments.mean_factor(scale) * whole, abs=1e-10)
+    error = chances @ np.sum((estimates - whole) ** 2, axis=1)
+    assert error == pytest.approx(np.dot(moments.mean_square_error(scale), (whole @ whole, norms)), rel=1e-11, abs=1e-9)
+    if scale == "unbiased":
+        assert error == pytest.approx(independent_absence_error(replication, absence) * norms, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("absence", [-0.1, 1.0, float("nan")])
+def test_an_impossible_absence_is_refused(absence):
+    with pytest.raises(UserError, match="below 1"):
+        independent_absence_moments(6, 2, absence)
 
 
 @pytest.mark.parametrize(

@@ -99,3 +99,30 @@ def test_the_descent_bound_holds_over_all_sets_of_responders():
 
 def test_no_floor_when_no_group_can_be_missed():
     assert noise_floor(0.1, 1.0, 2.0, agc_moments(12, 3, 10), group_norms=5.0) == 0.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", ["none", "unbiased"])
+@pytest.mark.parametrize("case", [(30, 3, 15), (30, 5, 15), (12, 3, 5)])
+def test_a_simulated_training_settles_where_the_recursion_says_and_below_the_floor(case, scale):
+    # Means over 60 trainings side by side: four standard errors of them; the start is forgotten within 40 steps.
+    (workers, replication, collect), step, trainings, steps = case, 0.05, 60, 240
+    moments, generator = agc_moments(*case), np.random.default_rng(7)
+    centres = generator.standard_normal((workers // replication, 3))
+    centres -= centres.mean(axis=0)
+    spread, length = float(np.sum(centres**2)), step / (1 - moments.miss if scale == "unbiased" else 1)
+    points, squares, norms = np.ones((trainings, 3)), np.empty((steps, trainings)), 0.0
+    for t in range(steps):
+        answered = np.argsort(generator.random((trainings, workers)), axis=1) < collect
+        covered = answered.reshape(trainings, -1, replication).any(axis=2)
+        gradients = points[:, None, :] - centres
+        norms = max(norms, float(np.max(np.sum(gradients**2, axis=(1, 2))))) if t >= 40 else 0.0
+        points = points - length * np.einsum("tg,tgc->tc", covered, gradients)
+        squares[t] = np.sum(points**2, axis=1)
+    settled = squares[40:].mean(axis=0)
+
+    recursion = second_moment_recursion(step, moments, spread=spread, scale=scale)
+    assert abs(settled.mean() - recursion.stationary) < 4 * settled.std(ddof=1) / trainings**0.5
+    if scale == "none":  # the sum of m quadratics: smoothness and PL constant are m, the excess is m/2 |e|^2
+        m = moments.groups
+        assert m / 2 * settled.mean() <= noise_floor(step, m, m, moments, norms)

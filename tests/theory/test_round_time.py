@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from emuml.protocols.gradient_coding.codes import FractionalRepetition, IgnoreStragglers, Uncoded
 from emuml.shapes import All, Count, Cover, CoverOrCount, StopRule
 from emuml.theory import (
+    agc_moments,
     expected_round_time,
     exponential_means,
     exponential_part,
     exponential_variances,
     order_statistic_moments,
     round_time_variance,
+    seconds_per_gradient,
 )
 
 
@@ -214,3 +216,25 @@ def test_simulated_rounds_agree_within_four_standard_errors(code, workers, colle
     error = round_time_variance(code, workers, law, collect) ** 0.5 / rounds**0.5
     assert abs(ends.mean() - expected_round_time(code, workers, law, collect)) < 4 * error
     assert ends.var() == pytest.approx(round_time_variance(code, workers, law, collect), rel=0.12)
+
+
+@pytest.mark.parametrize("tail", ["fixed", "scaled"])
+@pytest.mark.parametrize(("replication", "collect", "part"), [(3, 15, 0.330703), (5, 10, 0.184268), (2, 15, 0.338379)])
+def test_seconds_per_unit_of_gradient(replication, collect, part, tail):
+    law, missed = Shifted(0.0, 0.5, tail), agc_moments(30, replication, collect).miss
+    load = replication if tail == "scaled" else 1
+
+    plain = seconds_per_gradient(FractionalRepetition(replication), 30, law, collect)
+    assert plain == pytest.approx(load * part / (1 - missed), rel=1e-5)
+    unbiased = seconds_per_gradient(FractionalRepetition(replication, "unbiased"), 30, law, collect)
+    assert unbiased == pytest.approx(load * part, rel=1e-5)
+
+
+def test_seconds_per_unit_of_gradient_of_what_is_exact_are_those_of_a_round():
+    law = Shifted(0.1, 0.5)
+    for code in (Uncoded(), FractionalRepetition(3), AnyOf(3)):
+        assert seconds_per_gradient(code, 30, law) == expected_round_time(code, 30, law)
+    half = seconds_per_gradient(IgnoreStragglers("none"), 30, law, 15)
+    assert half == pytest.approx(2 * expected_round_time(IgnoreStragglers(), 30, law, 15))
+    slower = seconds_per_gradient(IgnoreStragglers("none"), 30, Shifted(0.0, 0.5), 15, "skip-stale")
+    assert slower == pytest.approx(2 * 0.557743, rel=1e-6)
