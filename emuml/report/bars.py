@@ -33,7 +33,7 @@ def histogram(
     colour: int = 0,
     mark: float | None = None,
     expected: Floats | None = None,
-    height: int = 210,
+    height: int = HEIGHT,
 ) -> Element:
     """Draw how often values fall between edges, with their mean as a line and ``mark`` as a dashed one.
 
@@ -103,7 +103,8 @@ def _limits(left: float, right: float, middle: float, low: float, high: float) -
 
 
 def _bar(left: float, right: float, top: float, bottom: float, kind: str) -> Element:
-    return tag("rect", x=left, y=top, width=max(right - left - 1, 0.5), height=bottom - top, class_=kind)
+    gap = min(1.0, 0.2 * (right - left))
+    return tag("rect", x=left, y=top, width=max(right - left - gap, 0.5), height=bottom - top, class_=kind)
 
 
 def _upright(at: float, bottom: float, kind: str) -> list[Element]:

@@ -19,7 +19,7 @@ from emuml.report.markup import tag
 from emuml.report.scales import Scale, scale_for
 
 WIDTH, HEIGHT = 400, 250
-LEFT, RIGHT, TOP, BOTTOM = 52, 388, 12, 210
+LEFT, RIGHT, TOP, BOTTOM = 60, 380, 28, 210
 POINTS_MAX = 400
 COLOURS = 6
 
@@ -100,12 +100,11 @@ def axes(x: Scale, y: Scale, x_label: str, y_label: str) -> list[Element]:
     for tick in x.ticks():
         drawn.append(tag("line", x1=x(tick), x2=x(tick), y1=bottom, y2=bottom + 4, class_="axis"))
         drawn.append(tag("text", f"{tick:g}", x=x(tick), y=bottom + 17, class_="middle"))
-    middle = (y.start + y.end) / 2
     return [
         *drawn,
         tag("line", x1=left, x2=right, y1=bottom, y2=bottom, class_="axis"),
         tag("text", x_label, x=(left + right) / 2, y=bottom + 34, class_="middle"),
-        tag("text", y_label, x=0, y=0, class_="middle", transform=f"translate(12 {middle:.1f}) rotate(-90)"),
+        tag("text", y_label, x=2, y=11),  # above the axis, where it reads well and meets no number
     ]
 
 

@@ -54,7 +54,7 @@ def _asked(experiment: Experiment, name: str, **given: Any) -> tuple[Any, str]:
                 formula = names.load(promise.function)
                 return formula(workers=cluster.workers, compute=cluster.compute, **promise.arguments, **given), ""
             except UserError as error:
-                return None, error.what
+                return None, f"{error.what} ({error.where})" if error.where else error.what
             except (AttributeError, ValueError):  # a law that theory cannot ask
                 return None, "the law of the computing times has no quantiles"
     return None, "the protocol promises none"

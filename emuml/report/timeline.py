@@ -111,8 +111,11 @@ def timeline(
         for worker in workers[:: _every(workers)]
     ]
     tasks = [span.kind for span in shown if span.kind != "down"]
-    done = tasks.count("computed")
-    words = f"{len(workers)} workers, {len(closes)} rounds: {done} tasks computed, {len(tasks) - done} not finished."
+    done, late = tasks.count("computed"), tasks.count("late")
+    ends_of_tasks = (
+        f"{done} tasks computed, {f'{late} too late, ' if late else ''}{len(tasks) - done - late} not finished"
+    )
+    words = f"{len(workers)} workers, {len(closes)} rounds: {ends_of_tasks}."
     frame = axes(x, Scale(0, 1, bottom, _TOP), "seconds", "")
     kept = [element for element in frame if element.get("class") not in ("grid", "end")]
     return svg(bottom + 40, title, words, *kept, *bars, *ends, *numbers, *labels, width=width)

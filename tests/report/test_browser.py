@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from typing import Any
+from xml.etree.ElementTree import Element
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ import emuml
 from emuml.cluster import Cluster, DelayTrace, ShiftedExponential
 from emuml.protocols import GradientCoding
 from emuml.protocols.gradient_coding import FractionalRepetition
+from emuml.report.charts import Series, lines
 from emuml.report.html import write_report
+from emuml.report.markup import tag
 from emuml.report.view import View
 from emuml.workloads import LogisticRegression
 from tests.report.chromium import NAMES, Chromium, find
@@ -44,10 +47,10 @@ SILENT = """[...document.querySelectorAll('div.scroll, pre')].filter(box =>
   box.scrollWidth > box.clientWidth && box.tabIndex !== 0).length"""
 
 
-def view(name: str, collect: int | None = 15, law: Any = None, **changes: Any) -> View:
+def view(name: str, collect: int | None = 15, law: Any = None, rounds: int = 40, **changes: Any) -> View:
     cluster = Cluster(workers=30, compute=law or ShiftedExponential(0.05, 0.5))
     protocol = GradientCoding(FractionalRepetition(3), collect, **changes)
-    experiment = emuml.Experiment(LogisticRegression(), protocol, cluster, rounds=40, seed=2, name=name)
+    experiment = emuml.Experiment(LogisticRegression(), protocol, cluster, rounds=rounds, seed=2, name=name)
     return View.of_result(emuml.run(experiment))
 
 
@@ -63,7 +66,17 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "several": [view(one, stragglers=one) for one in ("cancel", "skip-stale", "carry-over", "wait-all")],
         "exact": [view("a-name-that-is-very-long-and-cannot-be-broken-anywhere-at-all-so-it-seems", collect=None)],
     }
-    return {name: write_report(views, folder / f"{name}.html").as_uri() for name, views in made.items()}
+    found = {name: write_report(views, folder / f"{name}.html").as_uri() for name, views in made.items()}
+    found["long"] = write_report([view("long", rounds=1000)], folder / "long.html", sections=[extremes()]).as_uri()
+    return found
+
+
+def extremes() -> Element:
+    """Return charts whose labels are as long as labels get."""
+    x = np.linspace(0.0, 20_000.0, 9)
+    ranges = ((1.5e5, 4.5e5), (1e-7, 9e-4), (-0.00012, 0.00034), (99_999.0, 100_000.0), (1e11, 1e12))
+    drawn = [lines([Series("a", x, np.linspace(*ends, 9))], f"From {ends}", "round", "value") for ends in ranges]
+    return tag("section", tag("h2", "Extremes"), *drawn)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +87,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("name", ["single", "biased", "several", "exact"])
+@pytest.mark.parametrize("name", ["single", "biased", "several", "exact", "long"])
 def test_a_page_is_quiet_alone_and_fits(browser: Chromium, pages: dict[str, str], name: str, width: int) -> None:
     browser.open(pages[name], width)
     assert browser.evaluate("innerWidth") == width

@@ -86,7 +86,7 @@ def test_what_is_expected_is_drawn_over_a_histogram() -> None:
     assert left == pytest.approx(LEFT + (RIGHT - LEFT) / 4)
     assert right == pytest.approx(LEFT + 3 * (RIGHT - LEFT) / 4)
     assert top == TOP  # 4 of 4, the largest
-    assert low == pytest.approx((TOP + 210 - 40) / 2)
+    assert low == pytest.approx((TOP + BOTTOM) / 2)
 
 
 def test_bars_outside_of_their_bands_are_marked_and_those_of_no_height_are_seen() -> None:

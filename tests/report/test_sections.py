@@ -116,12 +116,12 @@ def test_round_times_have_the_closed_form_over_them(partly: View) -> None:
     text = text_of(round_times.section, partly)
     assert text.count('class="line theory"') == 4  # two keys, two drawings
     assert "KS bound" in text
-    assert "neither" not in text
+    assert "without" not in text
 
 
 def test_without_a_closed_form_words_stand_in_its_place() -> None:
     text = text_of(round_times.section, ran(stragglers="carry-over"))
-    assert "neither mean nor distribution is known in closed form: " in text
+    assert "This run is drawn without closed forms: no closed form is known" in text
     assert "theory" not in text
 
 

@@ -36,15 +36,13 @@ def section(shown: Shown) -> Element | None:
 
 
 def unknown(shown: Shown) -> list[str]:
-    """Say of which runs no closed form is known, and why."""
+    """Say which runs are drawn without closed forms, and why."""
     said = []
     for view in shown.logged:
         law = view.round_law
-        what = "mean" if law.mean_s is None else "distribution" if law.cdf is None else ""
-        if what:
-            whose = "" if shown.is_single else f" of {view.label}"
-            both = "neither mean nor distribution" if law.mean_s is None and law.cdf is None else f"no {what}"
-            said.append(f"Of the round times{whose} {both} is known in closed form: {law.reason}.")
+        if law.reason:
+            what = "closed forms" if law.mean_s is None else "the distribution in closed form"
+            said.append(f"{'This run' if shown.is_single else view.label} is drawn without {what}: {law.reason}.")
     return said
 
 
@@ -73,7 +71,9 @@ def _comparison(shown: Shown) -> Element:
 def _compared(view: View) -> list[str]:
     times, law = view.round_times_s, view.round_law
     error = standard_error(times)
-    difference = None if law.mean_s is None or not error > 0 else (float(times.mean()) - law.mean_s) / error
+    difference = None
+    if law.mean_s is not None and error > 0 and view.stragglers != "carry-over":  # its rounds depend on each other
+        difference = (float(times.mean()) - law.mean_s) / error
     distance = None if law.cdf is None else ks_distance(times, law.cdf)
     bound = ks_bound(len(times)) if law.cdf is not None and view.stragglers in FRESH else None
     quantiles = np.quantile(times, (0.0, 0.5, 0.9, 1.0)).tolist()
