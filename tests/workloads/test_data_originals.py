@@ -87,7 +87,7 @@ TERRAIN = np.array([[2000 + i % 3, *range(9), *(np.eye(4)[i % 4]), *(np.eye(40)[
 CLASSES = np.array([1, 2, 7, 2, 1, 1, 3, 2])
 
 
-def house_csv(header="id,price,{}", line="{},{},{}"):
+def house_csv(header="price,id,{}", line="{1},{0},{2}"):
     lines = [header.format(",".join(ORIGINALS["kc-house"].columns))]
     for i, (price, row) in enumerate(zip(PRICES, HOUSES, strict=True)):
         lines.append(line.format(i, price, ",".join(map(str, row))))
@@ -235,10 +235,10 @@ HEADER = ",".join(("price", *ORIGINALS["kc-house"].columns))
         ("covertype:", write(""), "there is no file ''"),
         ("kc-house:bad.data", write("1"), "bad.data is of no known kind"),
         ("kc-house:bad.csv", write(""), "bad.csv has no column 'bedrooms'"),
-        ("kc-house:bad.csv", write(house_csv("id,prize,{}")), "bad.csv has no column 'price'"),
+        ("kc-house:bad.csv", write(house_csv("prize,id,{}")), "bad.csv has no column 'price'"),
         ("kc-house:bad.csv", write(HEADER + "\n"), "bad.csv has no rows"),
         ("kc-house:bad.csv", write(HEADER + "\n\n1,2\n"), "bad.csv, line 3: 2 cells"),
-        ("kc-house:bad.csv", write(house_csv(line="{},{}$,{}")), "price has dtype <U9 and shape (5,)"),
+        ("kc-house:bad.csv", write(house_csv(line="{1}$,{0},{2}")), "price has dtype <U9 and shape (5,)"),
         ("kc-house:bad.csv", lambda path: path.write_bytes(HEADER.encode() + b"\n\xff"), "bad.csv cannot be read"),
     ],
 )

@@ -135,7 +135,7 @@ def _filled(values: NDArray[np.int64], cells: _Cells, turns: int, missing: int, 
 
 
 def _added(values: NDArray[np.int64], column: int, row: int, new: int, pairs: Pairs) -> int:
-    """Return how many more combinations occur when one cell takes a new value."""
+    """Return how many more combinations occur when one cell takes a new value; at most 0 if it is the old one."""
     old = values[column, row]
     partners = [a + b - column for a, b in pairs if column in (a, b)]
     change = 0
@@ -143,4 +143,4 @@ def _added(values: NDArray[np.int64], column: int, row: int, new: int, pairs: Pa
         alike = values[partner] == values[partner, row]
         change += int(not (alike & (values[column] == new)).any())
         change -= int(np.count_nonzero(alike & (values[column] == old)) == 1)
-    return change if new != old else 0
+    return change
