@@ -39,16 +39,16 @@ class RoundEnds:
         When all work that was ever begun is done, if nothing stops it after the last round.
     answered : ndarray of bool, shape (rounds, workers)
         Whose answers the decision used.
-    sent : int
-        Answers that left their workers, stale ones and replicas included, until the run is over: the last decision, or
-        under ``"wait-all"`` and ``"carry-over"`` the last answer.
+    sent : ndarray of int64, shape (rounds,)
+        Answers to each round that left their workers, late ones and replicas included, until the run is over: at the
+        last decision, or under ``"wait-all"`` and ``"carry-over"`` at the last answer.
     """
 
     decided_s: Floats
     ended_s: Floats
     drained_s: float
     answered: NDArray[np.bool_]
-    sent: int
+    sent: NDArray[np.int64]
 
 
 def round_ends(
@@ -100,7 +100,7 @@ def round_ends(
             free_s = np.where(is_done, finish_s, free_s)
     drained_s = begun_s if stragglers == "cancel" else float(free_s.max()) + answer_s
     over_s = drained_s if stragglers in ("wait-all", "carry-over") else begun_s
-    return RoundEnds(decided_s, ended_s, drained_s, answered, int(np.count_nonzero(done_s <= over_s)))
+    return RoundEnds(decided_s, ended_s, drained_s, answered, np.count_nonzero(done_s <= over_s, axis=1))
 
 
 def _decision(rule: StopRule, arrival_s: Floats) -> tuple[float, NDArray[np.int64]]:
