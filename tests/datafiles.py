@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
+NAMED = os.environ.get("EMUML_DATA")
+"""As it was when the tests began: some tests change the variable before they ask for a file."""
+
 
 def data_root() -> Path | None:
     """Return the folder with the data, or None."""
-    named = os.environ.get("EMUML_DATA")
-    if named and not Path(named).is_dir():
-        pytest.fail(f"EMUML_DATA names {named!r}, which is no folder", pytrace=False)
-    folder = Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
+    if NAMED and not Path(NAMED).is_dir():
+        pytest.fail(f"EMUML_DATA names {NAMED!r}, which is no folder", pytrace=False)
+    folder = Path(NAMED) if NAMED else Path(__file__).resolve().parents[2] / "shared" / "data"
     return folder if folder.is_dir() else None
 
 
