@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element
@@ -85,7 +86,13 @@ def _head(title: str) -> Element:
 
 
 def _contents(parts: Sequence[Element]) -> Element:
-    """Link to the sections that can be linked to."""
-    found = [heading for part in parts for heading in part.iter("h2") if heading.get("id")]
-    items = [tag("li", tag("a", heading.text or "", href=f"#{heading.get('id')}")) for heading in found]
+    """Return links to the sections; headings get the ids that they need for it."""
+    headings = [heading for part in parts for heading in part.iter("h2")]
+    items: list[Element] = []
+    for heading in headings:
+        text = "".join(heading.itertext())
+        slug = re.sub(r"\W+", "-", text.lower()).strip("-")
+        taken = {one.get("id") for one in headings}
+        heading.set("id", heading.get("id") or (slug if slug not in taken else f"{slug}-{len(items)}"))
+        items.append(tag("li", tag("a", text, href=f"#{heading.get('id')}")))
     return tag("nav", tag("ul", *items), aria_label="Sections")

@@ -157,11 +157,13 @@ def test_equal_runs_give_equal_pages_apart_from_their_folders(folder: Path, text
 
 
 def test_callers_add_sections_and_the_command() -> None:
-    added = tag("section", tag("h2", "Winners", id="winners"), tag("p", "B beats A."))
+    added = tag("section", tag("h2", "Winners & losers"), tag("p", "B beats A."))
     one = View.of_result(emuml.run(EXPERIMENT))
-    text = page([one, one], sections=[added], command="emuml compare a b")
-    assert text.index("B beats A.") < text.index('id="quality"')
-    assert '<a href="#winners">Winners</a>' in text
+    text = page([one, one], sections=[added, tag("section", tag("h2", "Facts"))], command="emuml compare a b")
+    assert text.index("B beats A.") < text.index(">Round times</h2>")
+    assert '<a href="#winners-losers">Winners &amp; losers</a>' in text
+    ids = [str(attributes["id"]) for _, attributes in outline(text).seen if "id" in attributes]
+    assert len(ids) == len(set(ids))
     assert "<code>emuml compare a b</code>" in text
 
 

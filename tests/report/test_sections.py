@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -116,6 +117,9 @@ def test_round_times_have_the_closed_form_over_them(partly: View) -> None:
     text = text_of(round_times.section, partly)
     assert text.count('class="line theory"') == 4  # two keys, two drawings
     assert "KS bound" in text
+    histogram = text.partition("<figcaption>Round times")[2]
+    expected = [float(row) for row in re.findall(r"<td>([\d.]+)</td></tr>", histogram)]
+    assert 34 < sum(expected) < 40  # of 40 rounds; a few are expected beyond the first and the last that were seen
     assert "without" not in text
 
 

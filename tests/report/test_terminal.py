@@ -24,7 +24,7 @@ def test_the_box_fits_and_has_the_facts(width: int) -> None:
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert max(map(len, lines)) <= width
     text = "\n".join(lines)
-    for words in ("rounds", "5 (5 rounds done)", "closed form", "all 5 rounds exact", "no node", "sha256"):
+    for words in ("rounds", "5 (5 rounds done)", "closed form", "all 5 rounds exact", "no node", "sha256", "wall time"):
         assert words in text
 
 

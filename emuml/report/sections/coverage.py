@@ -42,7 +42,7 @@ def section(shown: Shown) -> Element | None:
     said = [tag("p", complete(shown, view)) for view in views if is_complete(view)]
     figures = [part for view in partly for part in _of_view(shown, view)]
     note = [tag("p", _NOTE, class_="note")] if partly else []
-    return tag("section", tag("h2", "Coverage", id="coverage"), *said, *note, grid(figures))
+    return tag("section", tag("h2", "Coverage"), *said, *note, grid(figures))
 
 
 def is_complete(view: View) -> bool:

@@ -31,7 +31,7 @@ def section(shown: Shown) -> Element | None:
     note = [tag("p", _NOTE, class_="note")] if inexact else []
     return tag(
         "section",
-        tag("h2", "Decoding error", id="decoding"),
+        tag("h2", "Decoding error"),
         *said,
         *note,
         grid(map(partial(_of_view, shown), inexact)),

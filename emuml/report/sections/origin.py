@@ -17,13 +17,13 @@ def what(shown: Shown) -> Element:
     names = list(dict.fromkeys(name for one in found for name in one))
     rows = [[name, *(one.get(name, "-") for one in found)] for name in names]
     head = ["", *(view.label for view in shown.views)]
-    return tag("section", tag("h2", "Facts", id="facts"), table(head, rows, "What was run, and what came out"))
+    return tag("section", tag("h2", "Facts"), table(head, rows, "What was run, and what came out"))
 
 
 def origins(shown: Shown) -> Element:
     """Show what decides the numbers, and all that was logged."""
     parts = [part for view in shown.views for part in _origin(view, shown)]
-    return tag("section", tag("h2", "Provenance", id="provenance"), *parts)
+    return tag("section", tag("h2", "Provenance"), *parts)
 
 
 def _origin(view: View, shown: Shown) -> list[Element]:

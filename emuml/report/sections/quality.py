@@ -32,7 +32,7 @@ def section(shown: Shown) -> Element | None:
         return None
     names = {name for view in shown.logged for name in view.metrics if is_quality(name)}
     kinds = sorted({kind(name) for name in names}, key=lambda one: (*(one != first for first in _FIRST), one))
-    return tag("section", tag("h2", "Loss and accuracy", id="quality"), grid(_figure(shown, one) for one in kinds))
+    return tag("section", tag("h2", "Loss and accuracy"), grid(_figure(shown, one) for one in kinds))
 
 
 def kind(name: str) -> str:

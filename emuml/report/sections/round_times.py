@@ -26,7 +26,7 @@ def section(shown: Shown) -> Element | None:
     if not shown.logged:
         return None
     parts = [
-        tag("h2", "Round times", id="round-times"),
+        tag("h2", "Round times"),
         tag("p", _note(shown.logged), class_="note"),
         _comparison(shown),
         *(tag("p", line) for line in unknown(shown)),

@@ -44,7 +44,7 @@ def section(shown: Shown) -> Element | None:
     note = "Sizes are those of the messages on the wire, frames included."
     return tag(
         "section",
-        tag("h2", "Bytes sent", id="sent"),
+        tag("h2", "Bytes sent"),
         tag("p", note, class_="note"),
         _totals(shown, sent),
         _figure(shown, sent),

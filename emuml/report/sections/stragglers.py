@@ -27,7 +27,7 @@ def section(shown: Shown) -> Element | None:
     if not views:
         return None
     parts = [part for view in views for part in _of_view(shown, view)]
-    return tag("section", tag("h2", "Stragglers", id="stragglers"), *parts)
+    return tag("section", tag("h2", "Stragglers"), *parts)
 
 
 def late(view: View) -> Floats:

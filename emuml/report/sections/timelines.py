@@ -35,4 +35,4 @@ def section(shown: Shown) -> Element | None:
     if not drawn:
         return None
     left_out = [tag("p", f"Shown for the first {RUNS_MAX} runs.")] if len(shown.views) > RUNS_MAX else []
-    return tag("section", tag("h2", "Who did what", id="timelines"), tag("p", _NOTE, class_="note"), *left_out, *drawn)
+    return tag("section", tag("h2", "Who did what"), tag("p", _NOTE, class_="note"), *left_out, *drawn)
