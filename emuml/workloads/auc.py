@@ -37,6 +37,7 @@ def auc(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
     above, below = np.sort(scores[positive]), np.sort(scores[~positive])
     if not len(above) or not len(below) or np.isnan(above[-1]) or np.isnan(below[-1]):  # NaN is sorted last
         return float("nan")
-    lower = np.searchsorted(below, above, "left").sum(dtype=np.int64)
-    lower_or_equal = np.searchsorted(below, above, "right").sum(dtype=np.int64)
-    return int(lower + lower_or_equal) / (2 * len(above) * len(below))
+    lower = np.searchsorted(below, above, "left")
+    tied = below[np.minimum(lower, len(below) - 1)] == above
+    equal = np.searchsorted(below, above[tied], "right") - lower[tied]
+    return (2 * int(lower.sum()) + int(equal.sum())) / (2 * len(above) * len(below))

@@ -28,6 +28,9 @@ from emuml.workloads.partitions import Rows
 
 Vector = NDArray[np.float64]
 
+ROWS_AT_ONCE = 4096
+"""Rows that are copied together."""
+
 
 @dataclass(frozen=True, eq=False)
 class CsrMatrix:
@@ -148,10 +151,8 @@ class CsrMatrix:
         """
         starts, stops = self._bounds(rows)
         indptr = np.concatenate([[0], np.cumsum(stops - starts)])
-        entries = np.repeat(starts - indptr[:-1], stops - starts)
-        entries += np.arange(len(entries))
-        values = None if self.values is None else _read_only(self.values[entries])
-        return CsrMatrix(_read_only(indptr), _read_only(self.indices[entries]), self.columns, values)
+        values = None if self.values is None else _gathered(self.values, starts, indptr)
+        return CsrMatrix(_read_only(indptr), _gathered(self.indices, starts, indptr), self.columns, values)
 
     def with_constant_column(self) -> CsrMatrix:
         """Return the matrix with a column of ones appended, each row's 1 stored last.
@@ -255,6 +256,18 @@ def _owned(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
     if flags.writeable or array.dtype != dtype or not (flags.c_contiguous and flags.aligned):
         array = np.array(array, dtype, order="C")
     return _read_only(array)
+
+
+def _gathered(array: NDArray[Any], starts: NDArray[np.int64], indptr: NDArray[np.int64]) -> NDArray[Any]:
+    """Return the entries of rows that begin at ``starts``, one row after the other, as many as ``indptr`` says."""
+    out = np.empty(indptr[-1], array.dtype)
+    # A part after the other, because the positions of all entries take more memory than the matrix.
+    for first in range(0, len(starts), ROWS_AT_ONCE):
+        bounds = indptr[first : first + ROWS_AT_ONCE + 1]
+        positions = np.repeat(starts[first : first + ROWS_AT_ONCE] - bounds[:-1], np.diff(bounds))
+        positions += np.arange(bounds[0], bounds[-1])
+        out[bounds[0] : bounds[-1]] = array[positions]
+    return _read_only(out)
 
 
 def _plain(vector: Vector) -> Vector:

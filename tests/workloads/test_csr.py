@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from emuml.errors import UserError
 from emuml.spec import InputFolder, Inputs, from_spec, to_spec
-from emuml.workloads import CsrMatrix
+from emuml.workloads import CsrMatrix, csr
 
 DENSE = np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 5.0]])
 
@@ -76,6 +76,14 @@ def test_a_matrix_comes_from_scipy_and_goes_back(matrix):
     np.testing.assert_array_equal(back.indices, matrix.indices)
     np.testing.assert_array_equal(dense(back), dense(matrix))
     np.testing.assert_array_equal(matrix.to_scipy().toarray(), dense(matrix))
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 100])
+@pytest.mark.parametrize("values", [None, (2.0, 1.0, 5.0)])
+def test_rows_are_taken_in_parts_without_a_trace(monkeypatch, at_once, values):
+    monkeypatch.setattr(csr, "ROWS_AT_ONCE", at_once)
+    rows = np.array([2, 0, 1, 2, 2])
+    np.testing.assert_array_equal(dense(small(values).take(rows)), dense(small(values))[rows])
 
 
 def test_every_format_of_scipy_is_taken():
