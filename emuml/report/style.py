@@ -56,6 +56,8 @@ a { color: inherit; } code { overflow-wrap: anywhere; }
   svg, .bar { print-color-adjust: exact; -webkit-print-color-adjust: exact; } figure, tr { break-inside: avoid; }
   h2, h3, figcaption { break-after: avoid; }
   .scroll, pre { overflow: visible; } figure .scroll > svg[role="img"] { min-width: 0; }
-  table { font-size: 8pt; } td { min-width: 0; } th, td { overflow-wrap: anywhere; padding-right: .4rem; }
+  .beside { grid-template-columns: 1fr 1fr; gap: 8px 16px; }
+  table { font-size: 8pt; } td { min-width: 0; } tbody th { min-width: 5.5rem; }
+  th, td { overflow-wrap: anywhere; padding-right: .4rem; }
   pre { white-space: pre-wrap; } details:not([open]) { display: none; } }
 """

@@ -115,6 +115,7 @@ def test_in_print_pages_are_light_and_nothing_is_cut(browser: Chromium, pages: d
     assert luminance(browser.evaluate(BACK)) > 0.9
     assert browser.evaluate("document.documentElement.scrollWidth") <= 720
     assert browser.evaluate("document.querySelector('nav').offsetHeight") == 0
+    assert browser.evaluate(CLIPPED) == []
 
 
 def luminance(colour: str) -> float:
