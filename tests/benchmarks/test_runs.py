@@ -5,10 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import emuml
-from benchmarks import erasurehead_delays, start
+from benchmarks import csr, erasurehead_delays, start
 
 
 def test_the_bound_is_the_emulated_time() -> None:
@@ -26,3 +27,36 @@ def test_figures_of_starts_take_the_median_time_and_the_largest_size() -> None:
     assert (figures["start_s"].value, figures["node_peak_mb"].value) == (5.0, 61.0)
     assert (figures["start_s"].reached, figures["node_peak_mb"].reached) == (True, False)
     assert start.figures_of(runs[:1])["start_s"].reached is False
+
+
+def test_all_ways_to_sum_sparse_rows_agree() -> None:
+    features = csr.features_of(f"{csr.TALL}:200")
+    rows = range(10, 60)
+    for ways in (csr.gradients(features, rows), csr.sums(features, rows)):
+        found = {name: way().copy() for name, way in ways.items()}
+        for name, value in found.items():
+            np.testing.assert_allclose(value, found[csr.OURS], rtol=1e-11, atol=1e-13, err_msg=name)
+
+
+def test_gradients_of_a_run_are_counted_by_what_was_decoded() -> None:
+    rows = [{"round": 0}, {"covered_set": "0x201"}, {"covered_set": "0x3"}]
+    result: Any = SimpleNamespace(metrics=SimpleNamespace(rows=rows))
+    assert csr.decoded(result) == {0: 2, 1: 1, 9: 1}
+
+
+@pytest.mark.slow
+def test_a_whole_sparse_run_is_taken_apart_in_a_fresh_process() -> None:
+    run = csr.in_a_fresh_process(3, 500)
+    covered = [row["covered"] for row in emuml.run(csr.experiment(3, 500)).metrics.rows[1:]]
+    assert run["gradients"] == sum(covered)
+    assert run["peak_mib"] < csr.PEAK_MIB
+    assert all(value > 0 for value in run.values())
+
+
+def test_figures_of_a_sparse_run_leave_out_data_and_metrics() -> None:
+    run = {"wall_s": 12.0, "cpu_s": 11.0, "peak_mib": 600.0, "data_s": 2.0, "metrics_s": 5.0, "scipy_s": 6.0}
+    seconds, peak, alone, whole = csr.figures_of(run).values()
+    assert (seconds.value, peak.value, peak.reached) == (12.0, 600.0, True)
+    assert (alone.ratio, alone.reached) == (1.5, True)
+    assert whole.ratio == pytest.approx(6 / 11, abs=5e-4)
+    assert seconds.details == run
