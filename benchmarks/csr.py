@@ -11,7 +11,7 @@ than scipy):
 | of 874 rows | 149 us | | 1.5 |
 | of 396,112 rows, 15,509 columns | 31 ms | | 2.2 |
 
-In place is what gains: the first touch of a new vector of 241,915 numbers takes 40 us, and scipy makes one for each sum,
+In place is what gains: the first touch of a new vector of 241,915 numbers takes 40 us; scipy makes one for each sum,
 where a worker here makes one for all of its partitions. Larger shards gain less, because they touch more of the vector.
 Fetching ahead made the wide sums a tenth faster and those of 15,509 columns an eighth slower, so it is not done.
 
