@@ -12,7 +12,7 @@ import pytest
 import emuml.workloads
 from emuml.errors import UserError
 from emuml.spec import InputFolder, Inputs, from_spec, to_spec
-from emuml.workloads import AcceleratedGradientDescent, GradientDescent, InverseTime, LogisticRegression
+from emuml.workloads import AcceleratedGradientDescent, CsrMatrix, GradientDescent, InverseTime, LogisticRegression
 
 
 @pytest.fixture
@@ -120,7 +120,11 @@ def test_too_many_partitions_are_refused(make):
 
 
 @pytest.mark.slow
-def test_a_node_needs_numpy_alone(problem, tmp_path):
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
+def test_a_node_needs_numpy_alone(problem, tmp_path, rows):
+    if rows == "sparse":
+        ones = CsrMatrix(np.arange(problem.rows + 1), np.arange(problem.rows, dtype=np.int32) % 8, columns=8)
+        problem = replace(problem, features=ones)
     inputs = Inputs()
     (tmp_path / "spec.json").write_text(json.dumps(to_spec(problem, inputs)))
     inputs.write(tmp_path)
@@ -131,6 +135,7 @@ from emuml.spec import InputFolder, from_spec
 folder = Path({str(tmp_path)!r})
 problem = from_spec(json.loads((folder / "spec.json").read_text()), InputFolder(folder))
 value = problem.gradient(problem.initial, (0, 1), 3, draw=2).run()
+problem.metrics(problem.initial)
 problem.step(problem.start(), problem.initial, value, 0)
 heavy = "sklearn scipy pydantic simpy networkx emuml.workloads.data emuml.workloads.regression".split()
 print(json.dumps([value.tobytes().hex(), [name for name in heavy if name in sys.modules]]))
