@@ -4,11 +4,11 @@ A figure is the relative distance of the simulated mean from the published one, 
 its details have every mean, its standard error from batches of rounds, and the published number. Each row has one
 matrix of delays, on which the recursions of ``emuml.theory.round_ends`` run; nothing is trained and nobody is emulated.
 
-Verdict (200,000 rounds a row, of which 175,000 count; two to three minutes of CPU time): all 18 rows within 0.26 %, 14 of
-them within 0.13 %. The largest standard error of a row is 0.06 % to 0.12 % of its mean. The largest
-distance in standard errors is 6.0, of ``k = 29, shift 0.1`` under carry-over (its published figure has an error of its
-own of 0.06 %, and under cancel the same delays are 3.0 exact standard errors below the closed form); with three other
-seeds it is 0.4, -0.4 and -0.9.
+Verdict (200,000 rounds a row, of which 175,000 count; two to three minutes of CPU time): all 18 rows within 0.26 %,
+14 of them within 0.13 %. The largest standard error of a row is 0.06 % to 0.12 % of its mean. The largest distance in
+standard errors is 6.0, of ``k = 29, shift 0.1`` under carry-over: its published figure has an error of its own of
+0.06 %, and under cancel the same delays are 3.0 exact standard errors below the closed form. With three other seeds it
+is 0.4, -0.4 and -0.9.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ def run(
     engine: Annotated[str | None, typer.Option(metavar="des|tcp", help="Emulate, or run over TCP.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run.", show_default="runs/<UTC>-<name>")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the box.")] = False,
+    is_plan: Annotated[bool, typer.Option("--plan", help="Say what the run will take, and start nothing.")] = False,
 ) -> None:
     """Run the experiment of FILE, and leave a report."""
     from emuml.experiment.config import load
@@ -35,6 +36,9 @@ def run(
     from emuml.report.view import View
 
     loaded = load(file, overrides or ())
+    if is_plan:
+        _plan(loaded, chosen(engine) or loaded.engine, out, as_json)
+        return
     result, folder = _run(loaded, chosen(engine) or loaded.engine, out)
     view = View.of_result(result)
     report = write_report([view], folder / "report.html")
@@ -47,6 +51,22 @@ def run(
 
         Console().print(summary(view))
         print(f"report: {report}")
+
+
+def _plan(loaded: Loaded, engine: str, out: Path | None, as_json: bool) -> None:
+    """Print what the run will take."""
+    from emuml.experiment.plan import plan
+
+    with loaded.pointing():
+        found = plan(loaded.experiment, engine, loaded.runtime, out)  # type: ignore[arg-type]
+    if as_json:
+        print(json.dumps(without_nan(found.as_dict())))
+        return
+    from rich.console import Console
+
+    from emuml.report.plan_box import box_of
+
+    Console().print(box_of(found))
 
 
 def _run(loaded: Loaded, engine: str, out: Path | None) -> tuple[Result, Path]:

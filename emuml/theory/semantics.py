@@ -52,7 +52,7 @@ class RoundEnds:
 
 
 def round_ends(
-    delays: ArrayLike, rule: StopRule, stragglers: Stragglers, question_s: float = 0.0, answer_s: float = 0.0
+    delays: ArrayLike, rule: StopRule, stragglers: Stragglers, question_s: ArrayLike = 0.0, answer_s: ArrayLike = 0.0
 ) -> RoundEnds:
     """Return when each round ends if the workers take these times.
 
@@ -64,8 +64,8 @@ def round_ends(
         When a round may close; answers of one instant count in the order of the workers.
     stragglers : {"cancel", "skip-stale", "carry-over", "wait-all"}
         What becomes of work on a closed round.
-    question_s, answer_s : float
-        Seconds that parameters travel to a worker, and its answer back.
+    question_s, answer_s : array_like, shape () or (rounds,)
+        Seconds that the parameters of a round travel to a worker, and its answer back.
 
     Raises
     ------
@@ -86,20 +86,23 @@ def round_ends(
     work = _checked(delays, rule.workers, stragglers)
     decided_s, ended_s = np.empty(len(work)), np.empty(len(work))
     answered, done_s = np.zeros(work.shape, np.bool_), np.empty(work.shape)
-    begun_s, free_s = 0.0, np.zeros(rule.workers)
+    asking_s, answering_s = (np.broadcast_to(np.asarray(s, np.float64), len(work)) for s in (question_s, answer_s))
+    asked_s, free_s = float(asking_s[0]), np.zeros(rule.workers)
     for i, needed_s in enumerate(work):
-        start_s = np.maximum(begun_s + question_s, free_s)
+        start_s = np.maximum(asked_s, free_s)
         finish_s = start_s + needed_s
-        decided_s[i], used = _decision(rule, finish_s + answer_s)
+        arrival_s = finish_s + answering_s[i]
+        decided_s[i], used = _decision(rule, arrival_s)
         answered[i, used] = True
-        ended_s[i] = (finish_s + answer_s).max() if stragglers == "wait-all" else decided_s[i]
-        begun_s = float(ended_s[i])
-        is_done = _is_done(stragglers, start_s, finish_s, begun_s + question_s)
+        ended_s[i] = arrival_s.max() if stragglers == "wait-all" else decided_s[i]
+        asked_s = float(ended_s[i] + asking_s[min(i + 1, len(work) - 1)])
+        is_done = _is_done(stragglers, start_s, finish_s, asked_s)
         done_s[i] = np.where(is_done, finish_s, np.inf)
         if stragglers != "cancel":
             free_s = np.where(is_done, finish_s, free_s)
-    drained_s = begun_s if stragglers == "cancel" else float(free_s.max()) + answer_s
-    over_s = drained_s if stragglers in ("wait-all", "carry-over") else begun_s
+    last_s = float(ended_s[-1])
+    drained_s = last_s if stragglers == "cancel" else float(free_s.max() + answering_s[-1])
+    over_s = drained_s if stragglers in ("wait-all", "carry-over") else last_s
     return RoundEnds(decided_s, ended_s, drained_s, answered, np.count_nonzero(done_s <= over_s, axis=1))
 
 

@@ -1,0 +1,99 @@
+"""What theory says of a whole training: its duration with a 95 % interval, and how many answers it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from emuml import names
+from emuml.cluster.compute import ComputeModel, ShiftedExponential
+from emuml.errors import UserError
+from emuml.experiment.training import Range, Training
+from emuml.theory import arrivals_distribution
+
+Floats = NDArray[np.float64]
+
+DETAIL = "mean and variance of a round"
+NORMAL = 1.959963984540054
+"""Half the width of a normal interval of 95 %, in standard deviations."""
+
+
+def duration_s(training: Training) -> Range | None:
+    """Return the seconds until the last parameters are published, or None if theory does not know.
+
+    Shares of the data that differ widen the interval: from that of the smallest to that of the largest share.
+    """
+    loads = training.loads
+    found = [_of_load(training, load) for load in (float(loads.min()), float(loads.mean()), float(loads.max()))]
+    least, mean, most = found
+    return Range(mean.mean, least.low, most.high) if least and mean and most else None
+
+
+def answers(training: Training) -> Range | None:
+    """Return how many answers are sent, or None if theory does not know.
+
+    Under ``"cancel"``, nobody answers a closed round if messages take no time and no two answers come at one instant.
+    """
+    shape, rounds = training.shape, training.rounds
+    if shape.stragglers in ("wait-all", "carry-over"):
+        return Range.certain(float(rounds * training.workers))
+    if shape.stragglers != "cancel" or training.travel_s or not isinstance(training.law, ShiftedExponential):
+        return None
+    used = arrivals_distribution(shape.stop_rule)
+    counts = np.arange(1, training.workers + 1)
+    mean = float(used @ counts)
+    reach = NORMAL * float(rounds * (used @ (counts - mean) ** 2)) ** 0.5
+    return Range(rounds * mean, rounds * mean - reach, rounds * mean + reach)
+
+
+def promised(training: Training, name: str, law: ComputeModel, **changed: Any) -> float | None:
+    """Return what theory answers to a promise of the protocol, or None."""
+    for promise in training.protocol.oracles():
+        if promise.name == name:
+            arguments = {**promise.arguments, **changed}
+            try:
+                return float(names.load(promise.function)(workers=training.workers, compute=law, **arguments))
+            except (UserError, AttributeError, ValueError):  # no closed form, or a law that theory cannot ask
+                return None
+    return None
+
+
+def _of_load(training: Training, load: float) -> Range | None:
+    """Return the duration of a training whose workers all have this load."""
+    if training.travel_s and not training.starts_afresh:
+        return None
+    law = _at_load(training.law, load / training.shape.compute if training.shape.compute else 1.0)
+    moments = [promised(training, name, law) for name in ("round_s", "round_s_variance")]
+    first = moments
+    if not training.starts_afresh:  # nobody is late in the first round
+        first = [promised(training, name, law, stragglers="cancel") for name in ("round_s", "round_s_variance")]
+    mean_s, variance, first_s, first_variance = *moments, *first
+    if mean_s is None or variance is None or first_s is None or first_variance is None:
+        return None
+    later = training.rounds - 1
+    total_s = training.travel_s + first_s + later * mean_s
+    reach_s = NORMAL * (first_variance + later * variance) ** 0.5
+    return Range(total_s, max(total_s - reach_s, 0.0), total_s + reach_s)
+
+
+def _at_load(law: ComputeModel, factor: float) -> Any:
+    """Return a law whose times at any load are those of ``law`` at ``factor`` times the load."""
+    if isinstance(law, ShiftedExponential):
+        mean_s = law.mean_s * (factor if law.tail == "scaled" else 1.0)
+        return replace(law, shift_s=law.shift_s * factor, mean_s=mean_s)
+    return _AtLoad(law, factor)
+
+
+@dataclass(frozen=True)
+class _AtLoad:
+    law: ComputeModel
+    factor: float
+
+    def cdf(self, t: ArrayLike, load: float = 1.0) -> Floats:
+        return self.law.cdf(t, load * self.factor)
+
+    def ppf(self, q: ArrayLike, load: float = 1.0) -> Floats:
+        return self.law.ppf(q, load * self.factor)

@@ -1,0 +1,121 @@
+"""What a forecast means in messages, bytes and decoded gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from emuml.experiment.forecast import Forecast
+from emuml.experiment.training import Floats, Range, Training
+from emuml.theory import NoClosedForm, covered_fraction, expected_decode_error
+from emuml.theory.seams import GroupedCode
+from emuml.theory.stragglers import answers_needed
+
+_DECODED_MAX = 2_000
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Messages of one kind.
+
+    Attributes
+    ----------
+    kind : {"questions", "answers"}
+        Parameters from the server, gradients from the workers.
+    count, total_bytes : Range
+        With a 95 % interval. Bytes are those of messages, headers included; connections need a few more.
+    least_bytes, most_bytes : int
+        Of one message.
+    basis : {"exact", "closed form", "simulation", "bound"}
+        A bound: between the ends of the interval, and nothing is known of the middle.
+    """
+
+    kind: str
+    count: Range
+    total_bytes: Range
+    least_bytes: int
+    most_bytes: int
+    basis: str
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How well rounds are decoded, on average.
+
+    Attributes
+    ----------
+    covered : float
+        Share of the data whose gradients enter.
+    error : float or None
+        ``||a^T B - 1||^2``, in partitions; None if it is not known.
+    basis : {"exact", "closed form", "simulation"}
+    """
+
+    covered: float
+    error: float | None
+    basis: str
+
+
+def messages(training: Training, found: Forecast, is_real: bool) -> tuple[Messages, ...]:
+    """Return what goes out and what comes back; ``is_real`` if messages take a time that nobody knows."""
+    rounds, workers, shape = training.rounds, training.workers, training.shape
+    asked = Range.certain(float(rounds * workers))
+    asking = np.full(rounds, float(workers))
+    questions = _messages("questions", training.sizes_bytes(shape.broadcast), asked, asking, "exact")
+    answers, basis = found.answers, found.answers_basis
+    if is_real and shape.stragglers in ("cancel", "skip-stale"):
+        # On real links some answers are under way when a round is closed.
+        answers, basis = Range(answers.mean, answers.low, asked.high), "bound"
+    return questions, _messages("answers", training.sizes_bytes(shape.answer), answers, found.per_round, basis)
+
+
+def _messages(kind: str, sizes: Floats, count: Range, per_round: Floats, basis: str) -> Messages:
+    total = float(per_round @ sizes)
+    # Where the number is uncertain, each of the messages more or less is of average size.
+    ends = (total * end / count.mean if count.mean else 0.0 for end in (count.low, count.high))
+    return Messages(kind, count, Range(total, *ends), int(sizes[0]), int(sizes[-1]), basis)
+
+
+def built_code(training: Training) -> Any:
+    """Return the code of a protocol that has one, else None."""
+    protocol = training.protocol
+    if not (hasattr(protocol, "code") and hasattr(protocol, "collect")):
+        return None
+    return protocol.code.build(training.workers, training.roster.seed, protocol.collect)
+
+
+def decoding(training: Training, found: Forecast) -> Decoding | None:
+    """Return how well rounds will be decoded, if the protocol has a code of groups."""
+    code = built_code(training)
+    if not isinstance(code, GroupedCode):
+        return None
+    if found.basis == "exact":
+        return _decoded(code, found, "exact")
+    protocol: Any = training.protocol
+    any_set = (
+        training.shape.stragglers in ("cancel", "wait-all") or answers_needed(training.shape.stop_rule) is not None
+    )
+    if any_set:  # all sets of responders are equally likely
+        asked = protocol.code, training.workers, protocol.collect
+        return Decoding(covered_fraction(*asked), _or_none(lambda: expected_decode_error(*asked)), "closed form")
+    return _decoded(code, found, "simulation")
+
+
+def _or_none(ask: Callable[[], float]) -> float | None:
+    try:
+        return ask()
+    except NoClosedForm:
+        return None
+
+
+def _decoded(code: Any, found: Forecast, basis: str) -> Decoding | None:
+    if found.answered is None:
+        return None
+    some = np.unique(np.linspace(0, len(found.answered) - 1, _DECODED_MAX).astype(int))
+    decoded = [code.decode(np.flatnonzero(found.answered[i]).tolist()) for i in some.tolist()]
+    covered = float(np.mean([len(one.covered) for one in decoded])) / len(code.group_sizes)
+    is_all = len(some) == len(found.answered)
+    return Decoding(covered, float(np.mean([one.error for one in decoded])), basis if is_all else "simulation")

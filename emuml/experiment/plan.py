@@ -1,0 +1,246 @@
+"""What a run will take, before anything starts: nodes, messages, bytes, work, time, decoding, files.
+
+Nothing is started and nothing is written. Every figure says on what it stands: ``"exact"``, a ``"closed form"``, a
+seeded ``"simulation"``, a ``"bound"`` or an ``"estimate"``. Faults are not counted, and messages never wait for each
+other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from emuml.cluster.cluster import Network
+from emuml.experiment import plan_wording as wording
+from emuml.experiment.expectations import Decoding, Messages, built_code, decoding, messages
+from emuml.experiment.forecast import forecast
+from emuml.experiment.run import Engine, prepare
+from emuml.experiment.training import Floats, Range, Training
+from emuml.protocol import Problem
+from emuml.runtime.settings import RuntimeSettings
+from emuml.shapes import Round
+from emuml.stopping import AnyOf, Seconds, StopCondition
+
+if TYPE_CHECKING:
+    from emuml.experiment.experiment import Experiment
+
+_ROUNDS = 100
+"""Of which figures are given when nothing says how many there will be."""
+
+_PROBE_ROUNDS = 200
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run will take.
+
+    Attributes
+    ----------
+    name, engine : str
+    nodes : dict of str to int
+        By role.
+    processes : int
+        Beside the one that starts them; 0 for the emulator.
+    rounds : int or None
+        None if nothing says how many.
+    ends : str
+        What ends the run.
+    load : tuple of float
+        Least and greatest work of a worker in a round, in equal shares of one pass over the data.
+    messages : tuple of Messages
+        Of the whole run; of one round if their number is not known; empty if the protocol does not say how its rounds
+        look.
+    duration_s : Range or None
+        Seconds on the engine's clock until the last parameters, with a 95 % interval.
+    round_s, travel_s : float or None
+        Mean seconds of a round, and what of it messages travel.
+    drain_s : float
+        Mean seconds after the last round, in which work is finished that nobody needs.
+    basis, detail : str
+        On what the duration stands.
+    decoding : Decoding or None
+    writes : dict of str to str
+        File or folder, and what it holds.
+    sources : tuple of str
+        Of the theory.
+    notes : tuple of str
+        What the figures leave out.
+    """
+
+    name: str
+    engine: str
+    nodes: dict[str, int]
+    processes: int
+    rounds: int | None
+    ends: str
+    load: tuple[float, float] | None = None
+    messages: tuple[Messages, ...] = ()
+    duration_s: Range | None = None
+    round_s: float | None = None
+    travel_s: float | None = None
+    drain_s: float = 0.0
+    basis: str = "unknown"
+    detail: str = ""
+    decoding: Decoding | None = None
+    writes: dict[str, str] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data, a range as a mapping of its three numbers."""
+        return dict(_plain(asdict(self)))
+
+
+def plan(
+    experiment: Experiment,
+    engine: Engine = "des",
+    runtime: RuntimeSettings | None = None,
+    out: str | Path | None = None,
+) -> Plan:
+    """Return what a run of an experiment will take.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    engine : {"des", "tcp"}
+    runtime : RuntimeSettings, optional
+        Of the TCP engine.
+    out : path, optional
+        Folder of the run, for the list of files.
+
+    Raises
+    ------
+    UserError
+        For whatever :func:`emuml.run` would refuse.
+
+    Examples
+    --------
+    >>> import emuml
+    >>> from emuml.cluster import Cluster, Constant
+    >>> from emuml.protocols import GradientCoding
+    >>> from emuml.workloads import LogisticRegression
+    >>> cluster = Cluster(workers=5, compute=Constant(0.25))
+    >>> found = plan(emuml.Experiment(LogisticRegression(data="breast-cancer"), GradientCoding(), cluster, rounds=8))
+    >>> found.duration_s.mean, found.basis, [each.count.mean for each in found.messages]
+    (2.0, 'exact', [40.0, 40.0])
+    """
+    problem, roster = prepare(experiment, engine), experiment.roster()
+    nodes = {role: len(roster.of(role)) for role in dict.fromkeys(id.role for id in roster.ids)}
+    settings = runtime or RuntimeSettings()
+    base = Plan(
+        experiment.name,
+        engine,
+        nodes,
+        sum(nodes.values()) if engine == "tcp" and settings.processes == "each" else 0,
+        roster.stop.steps_max(),
+        wording.ends(roster.stop),
+        writes=wording.writes(engine, settings, experiment.name, out),
+        sources=tuple(dict.fromkeys(promise.source for promise in experiment.protocol.oracles())),
+    )
+    shape = experiment.protocol.shape(roster, problem)
+    if isinstance(shape, Round):
+        base = _of_rounds(base, experiment, _training(experiment, engine, problem, shape), settings)
+    else:
+        base = replace(base, notes=("the protocol does not say how its rounds look",))
+    return replace(base, notes=base.notes + wording.notes(experiment, engine, settings, base.load))
+
+
+def _training(experiment: Experiment, engine: Engine, problem: Problem, shape: Round) -> Training:
+    cluster, network = experiment.cluster, experiment.cluster.network if engine == "des" else Network()
+    training = Training(
+        experiment.protocol,
+        shape,
+        cluster.compute,
+        np.full(cluster.workers, float(shape.compute)),
+        network,
+        _ROUNDS,
+        experiment.roster(),
+    )
+    return replace(training, loads=_loads(training, problem))
+
+
+def _of_rounds(base: Plan, experiment: Experiment, training: Training, settings: RuntimeSettings) -> Plan:
+    """Fill in what follows from the shape of the rounds."""
+    is_real, limit_s = base.engine == "tcp", _limit_s(experiment.stop_condition())
+    scale = settings.time_scale if is_real else 1.0
+    rounds, is_by_time = base.rounds, False
+    if limit_s is not None:
+        fitting = _fitting(training, limit_s / scale)
+        is_by_time = fitting is not None and (rounds is None or fitting < rounds)
+        rounds = fitting if is_by_time else rounds
+    training = replace(training, rounds=rounds or _known_rounds(training, _ROUNDS))
+    found = forecast(training)
+    if is_real and settings.inject == "off":
+        found = replace(found, duration_s=None, basis="unknown", detail="real tasks take what they take")
+    sent, duration, round_s, notes = messages(training, found, is_real), None, None, []
+    if found.duration_s is not None:
+        round_s, duration = scale * found.duration_s.mean / training.rounds, found.duration_s.times(scale)
+    if rounds is None:
+        duration = None
+        notes.append(f"nothing says how many rounds: messages are those of {training.rounds}")
+    elif is_by_time and limit_s is not None and round_s is not None:
+        duration = Range(limit_s + round_s / 2, limit_s, limit_s + 2 * round_s)
+        sent = tuple(replace(each, basis="estimate") for each in sent)
+        found = replace(found, basis="estimate", detail="the first end of a round at or after the limit")
+        notes.append(f"about {rounds:,} rounds: as many as fit into {limit_s:g} s on average")
+    return replace(
+        base,
+        rounds=rounds,
+        load=(float(training.loads.min()), float(training.loads.max())),
+        messages=sent,
+        duration_s=duration,
+        round_s=round_s,
+        travel_s=training.travel_s / training.rounds,
+        drain_s=scale * found.drain_s,
+        basis=found.basis,
+        detail=found.detail,
+        decoding=decoding(training, found),
+        notes=tuple(notes),
+    )
+
+
+def _loads(training: Training, problem: Problem) -> Floats:
+    """Return the load of each worker as its tasks have it: shares may differ by a row, and batches are small."""
+    code, loads = built_code(training), training.loads.copy()
+    if not hasattr(code, "assignment"):
+        return loads
+    unit = problem.full_cost / training.workers
+    costs: dict[tuple[int, ...], float] = {}
+    for worker in range(training.workers):
+        owned = code.assignment(worker)
+        if owned not in costs:
+            costs[owned] = problem.gradient(problem.initial, owned, code.partitions, draw=0).cost / unit
+        loads[worker] = costs[owned]
+    return loads
+
+
+def _limit_s(stop: StopCondition) -> float | None:
+    """Return the least time limit of a stop condition."""
+    parts = stop.conditions if isinstance(stop, AnyOf) else (stop,)
+    return min((part.limit_s for part in parts if isinstance(part, Seconds)), default=None)
+
+
+def _fitting(training: Training, limit_s: float) -> int | None:
+    """Return how many rounds end at or before the first that ends after a time, on average."""
+    probe = replace(training, rounds=_known_rounds(training, _PROBE_ROUNDS))
+    duration = forecast(probe).duration_s
+    if duration is None or duration.mean == 0.0:
+        return None
+    return max(ceil(limit_s / (duration.mean / probe.rounds)), 1)
+
+
+def _known_rounds(training: Training, rounds: int) -> int:
+    """Return at most as many rounds as a recorded law has."""
+    return min(rounds, getattr(training.law, "extent", (rounds,))[0])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Range):
+        return value._asdict()
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value

@@ -1,0 +1,84 @@
+"""What a plan says in words: how a run ends, which files it leaves, what its figures leave out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from emuml.stopping import AnyOf, Rounds, Seconds, StopCondition, TargetLoss, Updates
+
+if TYPE_CHECKING:
+    from emuml.experiment.experiment import Experiment
+    from emuml.runtime.settings import RuntimeSettings
+
+
+def ends(stop: StopCondition) -> str:
+    """Return what ends a run.
+
+    Examples
+    --------
+    >>> ends(Rounds(100) | TargetLoss(0.1))
+    '100 rounds, or train_loss <= 0.1'
+    """
+    return ", or ".join(_end(part) for part in parts(stop))
+
+
+def parts(stop: StopCondition) -> tuple[StopCondition, ...]:
+    """Return the conditions of which the first ends a run."""
+    return stop.conditions if isinstance(stop, AnyOf) else (stop,)
+
+
+def _end(stop: StopCondition) -> str:
+    match stop:
+        case Rounds(count):
+            return f"{count:,} rounds"
+        case Updates(count):
+            return f"{count:,} updates"
+        case Seconds(limit_s):
+            return f"the end of a round after {limit_s:g} s"
+        case TargetLoss(value, metric):
+            return f"{metric} <= {value:g}"
+    return type(stop).__name__
+
+
+def writes(engine: str, settings: RuntimeSettings, name: str, out: str | Path | None) -> dict[str, str]:
+    """Return what a run leaves on the disk, as file or folder and what it holds."""
+    folder = f"runs/<UTC>-{name}" if out is None else str(out)
+    found = {
+        "config.yaml": "the complete configuration",
+        "inputs/": "its arrays, if it has any",
+        "provenance.json": "versions, seed, data, command",
+        "metrics.csv": "a row for the start and for each round",
+        "parameters.npy": "the trained parameters",
+        "summary.json": "what --json prints",
+        "report.html": "one page of facts and charts",
+    }
+    if engine == "des" or settings.trace:
+        found["trace"] = "every event"
+    if engine == "tcp":
+        kept = [word for word, is_kept in (("journal", settings.journal), ("trace", settings.trace)) if is_kept]
+        found["nodes/"] = f"of each node: {', '.join([*kept, 'log'])}"
+    return {f"{folder}/{file}": what for file, what in sorted(found.items())}
+
+
+def notes(
+    experiment: Experiment, engine: str, settings: RuntimeSettings, load: tuple[float, float] | None
+) -> tuple[str, ...]:
+    """Return what the figures of a plan leave out."""
+    cluster, found = experiment.cluster, []
+    for stop in parts(experiment.stop_condition()):
+        if stop.watched():
+            found.append(f"the run ends earlier if {_end(stop)}, which nobody can predict")
+    if load is not None and load[1] > load[0] * (1 + 1e-9):
+        found.append(f"the largest share of the data is {100 * (load[1] / load[0] - 1):.2g} % larger than the smallest")
+    if experiment.faults.faults:
+        found.append("faults are not counted")
+    if engine == "des" and cluster.cancel_lag_s:
+        found.append(f"not counted: a cancelled task may hold its slot for {cluster.cancel_lag_s:g} s more")
+    if engine == "tcp":
+        found.append("not counted: starting the processes, and what real messages take")
+        if settings.inject == "add":
+            found.append("not counted: the real computing, to which delays are added")
+        if settings.inject == "floor":
+            found.append("a task whose real computing is longer than its delay takes its own time")
+    return tuple(found)
