@@ -90,7 +90,7 @@ def test_readme_yaml_is_an_experiment() -> None:
 def test_readme_commands_name_files_and_settings_that_are_there() -> None:
     commands = [line for language, text in BLOCKS if language == "console" for line in text.splitlines()]
     runs = [line.split()[3:] for line in commands if line.startswith("$ emuml run examples/")]
-    assert len(runs) == 3
+    assert len(runs) == 4
     for file, *arguments in runs:
         load(PROJECT / file, [argument for argument in arguments if re.match(r"[a-z.]+=", argument)])
 
