@@ -28,6 +28,8 @@ from emuml.theory.stragglers import fresh_start, no_closed_form
 _NEGLIGIBLE = 1e-16
 # The width of doubles in [0.5, 1): a bisection of [0, 1] needs no more steps to be as good as it gets.
 _BISECTIONS = 60
+# How far below a level its rounding may reach: far where the chance is nearly 1 and hardly rises any more.
+_WIDTHS = 0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6
 
 
 def round_time_cdf(
@@ -94,10 +96,10 @@ def round_time_ppf(
     if not np.all((chances >= 0) & (chances <= 1)):
         raise UserError(f"got {q!r:.60}", "quantile", "numbers from 0 to 1")
     level = worker_level(rule, chances)
-    # The level is right to a rounding, which decides when a law jumps just there: take the least that is enough.
-    found = compute.ppf(np.minimum(level * (1.0 + 1e-14), 1.0), load)
-    for lower in (level, level * (1.0 - 1e-14)):
-        time_s = compute.ppf(lower, load)
+    # The level is right to a rounding of the chance, which decides when a law jumps just there: take what is enough.
+    found = compute.ppf(np.minimum(level * (1.0 + _WIDTHS[1]), 1.0), load)
+    for width in _WIDTHS:
+        time_s = compute.ppf(np.where(level < 1.0, level * (1.0 - width), 1.0), load)
         found = np.where(closed_by(rule, compute.cdf(time_s, load)) >= chances, time_s, found)
     return found
 

@@ -24,6 +24,7 @@ from emuml.report.plan_box import box_of
 from emuml.runtime.settings import RuntimeSettings
 from emuml.shapes import Stragglers
 from emuml.stopping import Seconds, TargetLoss
+from emuml.theory import skip_stale_moments
 from tests.experiment.small import small
 
 SEMANTICS = get_args(Stragglers)
@@ -163,6 +164,26 @@ def test_uneven_shares_widen_the_interval_to_both_sides():
     reach = (even.duration_s.high - even.duration_s.low) / 2
     assert uneven.duration_s.high - uneven.duration_s.mean > reach + 8 * 0.5 * (most - 1) * 0.9
     assert uneven.duration_s.mean - uneven.duration_s.low > reach + 8 * 0.5 * (1 - least) * 0.9
+
+
+def test_nobody_is_late_in_the_first_round():
+    law = ShiftedExponential(0.0, 0.5)
+    rounds = [
+        plan(
+            small(
+                protocol=GradientCoding(IgnoreStragglers(), 4, "skip-stale"), cluster=Cluster(6, compute=law), rounds=n
+            )
+        )
+        for n in (1, 2, 3)
+    ]
+    first, second, third = (found.duration_s.mean for found in rounds)
+
+    assert first == pytest.approx(0.5 * (1 / 6 + 1 / 5 + 1 / 4 + 1 / 3))
+    assert second - first == pytest.approx(third - second)
+    assert second - first == pytest.approx(0.5 * skip_stale_moments(6, 4)[0])
+    widths = [((found.duration_s.high - found.duration_s.mean) / 1.959964) ** 2 for found in rounds]
+    assert widths[0] == pytest.approx(0.25 * (1 / 36 + 1 / 25 + 1 / 16 + 1 / 9), rel=1e-5)
+    assert widths[1] - widths[0] == pytest.approx(0.25 * skip_stale_moments(6, 4)[1], rel=1e-5)
 
 
 def test_decoding_is_that_of_theory():

@@ -130,6 +130,21 @@ def test_times_that_repeat_over_all_their_combinations(rule, entries):
     assert found.tolist() == np.sort(ends)[np.ceil(chances * len(ends)).astype(int) - 1].tolist()
 
 
+@pytest.mark.parametrize(("code", "workers", "collect"), CASES)
+def test_the_chance_of_a_jump_leads_back_to_it(code, workers, collect):
+    # The levels of 997 equal chances are no binary fractions: a rounding up would lead to the next entry.
+    law = DelayTrace(np.arange(1.0, 998.0).reshape(1, -1))
+    times_s = np.arange(1.0, 998.0)
+    chances = round_time_cdf(code, workers, law, times_s, collect)
+    told_apart = np.diff(chances, prepend=0.0) > 1e-12
+    assert told_apart.sum() > 300
+
+    found = round_time_ppf(code, workers, law, chances, collect)
+    assert found[told_apart].tolist() == times_s[told_apart].tolist()
+    after = round_time_ppf(code, workers, law, np.minimum(chances[:-1] * (1 + 1e-9), 1.0), collect)
+    assert np.all(after[told_apart[1:] & told_apart[:-1]] > times_s[:-1][told_apart[1:] & told_apart[:-1]])
+
+
 @pytest.mark.parametrize("stragglers", ["cancel", "skip-stale", "carry-over", "wait-all"])
 @pytest.mark.parametrize("law", [Constant(0.25), Instant()])
 def test_a_constant_time_is_one_jump(stragglers, law):
