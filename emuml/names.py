@@ -27,7 +27,15 @@ REGISTRY: dict[str, dict[str, str]] = {
         "exponential-decay": "emuml.workloads.optimizers:Exponential",
         "inverse-time-decay": "emuml.workloads.optimizers:InverseTime",
     },
-    "protocol": {"gradient-coding": "emuml.protocols.gradient_coding:GradientCoding"},
+    "protocol": {
+        "gradient-coding": "emuml.protocols.gradient_coding:GradientCoding",
+        "async-updates": "emuml.protocols.async_updates:AsyncUpdates",
+    },
+    "barrier": {
+        "bsp": "emuml.protocols.async_updates:BSP",
+        "ssp": "emuml.protocols.async_updates:SSP",
+        "asp": "emuml.protocols.async_updates:ASP",
+    },
     "code": {
         "uncoded": "emuml.protocols.gradient_coding:Uncoded",
         "ignore-stragglers": "emuml.protocols.gradient_coding:IgnoreStragglers",

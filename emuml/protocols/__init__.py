@@ -9,11 +9,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from emuml.protocols.async_updates import AsyncUpdates as AsyncUpdates
     from emuml.protocols.gradient_coding import GradientCoding as GradientCoding
 
-_HOMES = {"GradientCoding": "emuml.protocols.gradient_coding"}
+_HOMES = {
+    "GradientCoding": "emuml.protocols.gradient_coding",
+    "AsyncUpdates": "emuml.protocols.async_updates",
+}
 
-__all__ = ["GradientCoding"]
+__all__ = ["GradientCoding", "AsyncUpdates"]
 
 
 def __getattr__(name: str) -> Any:

@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 
 from emuml.errors import ContractError, UserError
 from emuml.spec import Inputs, check, to_spec
-from emuml.task import Cancelled, Task, never_cancelled
+from emuml.task import Task
 from emuml.workloads.auc import auc
 from emuml.workloads.csr import CsrMatrix, Matrix
-from emuml.workloads.losses import LOSSES, add_gradients, gradient_sum, predict
+from emuml.workloads.gradients import partition_gradient, share_gradient
+from emuml.workloads.losses import LOSSES, predict
 from emuml.workloads.optimizers import Optimizer, State
-from emuml.workloads.partitions import Rows, batch_rows, partition_bounds, partition_rows
+from emuml.workloads.partitions import partition_bounds, partition_rows
 
 Vector = NDArray[np.float64]
 
@@ -233,6 +234,39 @@ class RegressionProblem:
             after, stepped = self.optimizer.step(state, parameters, gradient, round_index, rows=self.rows, l2=self.l2)
         return tuple(_frozen(array) for array in after), _frozen(stepped)
 
+    def push(self, parameters: Vector, share: int, shares: int, draw: int) -> Task:
+        """Return the task of one share of the objective's gradient, the penalty included.
+
+        Parameters
+        ----------
+        parameters : ndarray of float64, shape (n_parameters,)
+        share, shares : int
+            Which partition of the rows, of how many.
+        draw : int
+            The clock: names the batch and the task's delay.
+
+        Returns
+        -------
+        Task
+            Its value is a float64 array of shape (n_parameters,): the gradient sum of the rows, and their part of
+            ``2 l2 rows parameters``. Summed over all shares it is ``rows`` times the gradient of the objective.
+        """
+        rows = len(partition_rows(self.rows, share, shares))
+        cost, position = float(min(rows, self.batch or rows)), None if self.batch is None else draw
+        inputs = (self, parameters, share, shares, position)
+        return Task(share_gradient, inputs, cost, (self.n_parameters,), draw=draw, cancellable=True)
+
+    def apply(self, state: State, parameters: Vector, push: Vector, clock: int) -> tuple[State, Vector]:
+        """Return state and parameters after one step with what :meth:`push` gives, or with a sum of such pushes."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            after, stepped = self.optimizer.step(state, parameters, push, clock, rows=self.rows, l2=0.0)
+        return tuple(_frozen(array) for array in after), _frozen(stepped)
+
+    @property
+    def has_state(self) -> bool:
+        """Whether a step depends on the steps before it."""
+        return bool(self.optimizer.start(self.initial))
+
     def loss(self, parameters: Vector) -> float:
         """Return the objective at ``parameters``: mean loss over all training rows and the regulariser."""
         return self.metrics(parameters)["train_loss"]
@@ -269,67 +303,6 @@ class RegressionProblem:
         if 0 < np.count_nonzero(positive) < len(positive):
             values[f"{names[1]}auc"] = auc(predictions, positive)
         return values
-
-
-def partition_gradient(
-    problem: RegressionProblem,
-    parameters: Vector,
-    owned: tuple[int, ...],
-    partitions: int,
-    coefficients: tuple[float, ...] | None = None,
-    draw: int | None = None,
-    cancelled: Cancelled = never_cancelled,
-) -> Vector:
-    """Evaluate what :meth:`RegressionProblem.gradient` describes; a pure function of its arguments.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_parameters,)
-        ``sum_i coefficients[i] * (gradient sum of partition owned[i])``, added in the order of ``owned``. Of sparse
-        rows each is added by itself, times its coefficient.
-
-    Raises
-    ------
-    TaskCancelled
-        When ``cancelled()`` was true before a block of rows.
-    """
-    shares = []
-    for position, partition in enumerate(owned):
-        rows, factor = batch_rows(
-            partition_rows(problem.rows, partition, partitions), problem.batch, problem.seed, partition, draw
-        )
-        shares.append((rows, factor if coefficients is None else coefficients[position] * factor))
-    with np.errstate(over="ignore", invalid="ignore"):  # A diverging run must end by its losses, not by a warning.
-        if isinstance(problem.features, CsrMatrix):
-            return _sparse_sum(problem, problem.features, parameters, shares, cancelled)
-        return _dense_sum(problem, problem.features, parameters, shares, cancelled)
-
-
-Shares = list[tuple[Rows, float]]
-"""Rows of each partition, and the factor of their gradients."""
-
-
-def _dense_sum(
-    problem: RegressionProblem, features: Vector, parameters: Vector, shares: Shares, cancelled: Cancelled
-) -> Vector:
-    loss, total = LOSSES[problem.model], None
-    for rows, factor in shares:
-        part = gradient_sum(loss, features, problem.targets, rows, parameters, problem.chunk_rows, cancelled)
-        if factor != 1.0:
-            part *= factor
-        total = part if total is None else np.add(total, part, out=total)
-    assert total is not None, "a gradient needs at least one partition"
-    return total
-
-
-def _sparse_sum(
-    problem: RegressionProblem, features: CsrMatrix, parameters: Vector, shares: Shares, cancelled: Cancelled
-) -> Vector:
-    loss, total = LOSSES[problem.model], np.zeros(problem.n_parameters)
-    for rows, factor in shares:
-        targets, chunk_rows = problem.targets, problem.chunk_rows
-        add_gradients(loss, features, targets, rows, parameters, factor, total, chunk_rows, cancelled)
-    return total
 
 
 def _frozen(array: NDArray[np.float64]) -> Vector:

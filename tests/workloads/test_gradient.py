@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emuml.errors import ContractError, TaskCancelled
-from emuml.workloads import problem as problem_module
+from emuml.workloads import gradients
+from emuml.workloads.gradients import partition_gradient
 from emuml.workloads.losses import LOSSES, gradient_sum
 from emuml.workloads.partitions import partition_rows
-from emuml.workloads.problem import partition_gradient
 
 MODELS = ["logistic", "linear"]
 
@@ -106,7 +106,7 @@ def test_a_gradient_without_some_rows_would_be_noticed(make, lost, monkeypatch):
     problem = make(rows=23, whole=True)
     at = np.ones(4)
     np.testing.assert_array_equal(everything(problem, at, 5), full_gradient(problem, at))
-    monkeypatch.setattr(problem_module, "partition_rows", mutant)
+    monkeypatch.setattr(gradients, "partition_rows", mutant)
     assert (everything(problem, at, 5) != full_gradient(problem, at)).any()
 
 
@@ -177,7 +177,7 @@ def test_batches_are_unbiased_by_enumeration(make, partitions, monkeypatch):
         def chosen(rows, batch, seed, partition, draw, choice=choice):
             return rows.start + np.array(choice[partition]), len(rows) / batch
 
-        monkeypatch.setattr(problem_module, "batch_rows", chosen)
+        monkeypatch.setattr(gradients, "batch_rows", chosen)
         values.append(everything(problem, at, partitions, draw=0))
     np.testing.assert_allclose(np.mean(values, axis=0), full_gradient(problem, at), rtol=1e-12)
     assert np.ptp(values, axis=0).max() > 0
@@ -200,7 +200,7 @@ def test_batches_are_equal_for_replicas_and_change_with_the_draw(make):
 def test_a_batch_is_the_scaled_sum_of_its_rows(make):
     problem = make(rows=20, batch=3, whole=True)
     at = np.ones(4)
-    rows, factor = problem_module.batch_rows(range(10, 20), 3, problem.seed, 1, 4)
+    rows, factor = gradients.batch_rows(range(10, 20), 3, problem.seed, 1, 4)
     expected = gradient_sum(LOSSES["linear"], problem.features, problem.targets, rows, at, 128)
     np.testing.assert_array_equal(problem.gradient(at, (1,), 2, draw=4).run(), factor * expected)
     assert factor == 10 / 3
@@ -272,3 +272,29 @@ def test_the_function_of_a_task_is_importable_and_pure(make):
     np.testing.assert_array_equal(task.run(), task.run())
     for array, kept in zip((problem.features, problem.targets, at), before, strict=True):
         np.testing.assert_array_equal(array, kept)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("shares", [1, 3, 7])
+def test_pushes_add_up_to_the_gradient_of_the_objective(make, model, shares):
+    problem = make(model, l2=0.3)
+    at = np.array([0.3, -0.2, 0.5, 0.1])
+    total = sum(problem.push(at, share, shares, draw=0).run() for share in range(shares))
+    step = 1e-6
+    slopes = [(problem.loss(at + step * e) - problem.loss(at - step * e)) / (2 * step) for e in np.eye(4)]
+    np.testing.assert_allclose(total / problem.rows, slopes, rtol=1e-6, atol=1e-8)
+
+
+def test_a_step_with_all_pushes_is_a_step_with_the_gradient(make):
+    problem = make("logistic", l2=0.3)
+    at = np.array([0.3, -0.2, 0.5, 0.1])
+    pushes = sum(problem.push(at, share, 4, draw=0).run() for share in range(4))
+    _, stepped = problem.step(problem.start(), at, everything(problem, at, 4), 5)
+    _, applied = problem.apply(problem.start(), at, pushes, 5)
+    np.testing.assert_allclose(applied, stepped, rtol=1e-13)
+
+
+def test_a_push_costs_the_rows_that_it_reads(make):
+    problem = make(rows=23)
+    assert [problem.push(np.zeros(4), share, 4, draw=0).cost for share in range(4)] == [5.0, 6.0, 6.0, 6.0]
+    assert replace(problem, batch=2).push(np.zeros(4), 1, 4, draw=0).cost == 2.0

@@ -1,0 +1,35 @@
+"""What the nodes of asynchronous training say to each other.
+
+``life`` is the incarnation of the server that a message belongs to: what a former life was told counts for nothing.
+"""
+
+from __future__ import annotations
+
+from emuml.message import Array, Message
+
+
+class Read(Message):
+    """A worker that has nothing to go on with asks for parameters; the server knows its clock."""
+
+
+class View(Message):
+    """Parameters for iteration ``clock``: they hold all updates of iterations before ``slowest``, of every worker.
+
+    ``version`` is the number of updates in them.
+    """
+
+    life: int
+    clock: int
+    version: int
+    slowest: int
+    value: Array
+
+
+class Update(Message):
+    """What a worker computed in iteration ``clock`` from parameters of ``version``; ``reads``: it waits for a view."""
+
+    life: int
+    clock: int
+    version: int
+    reads: bool
+    value: Array

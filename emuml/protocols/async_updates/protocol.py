@@ -1,0 +1,112 @@
+"""Asynchronous training: which updates may meet which version of the parameters, and when.
+
+Every worker computes gradients of its own share of the data at its own pace, held back by a barrier. One server applies
+the updates and answers reads (``server.py``, ``worker.py``).
+
+References
+----------
+Dai et al., "Toward understanding the impact of staleness in distributed machine learning", arXiv:1810.03264; Ho et al.,
+NIPS 2013 (stale synchronous parallel).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emuml.errors import UserError
+from emuml.message import size_bytes
+from emuml.node import Factory, NodeId
+from emuml.protocol import Outcome, Problem, Promise
+from emuml.protocols.async_updates.barriers import BSP, Barrier
+from emuml.protocols.async_updates.messages import Update, View
+from emuml.protocols.async_updates.problem import SharedProblem
+from emuml.protocols.async_updates.server import OnLost, Server
+from emuml.protocols.async_updates.worker import SERVER, Worker
+from emuml.roster import Roster
+from emuml.shapes import Push
+from emuml.spec import check
+
+
+@dataclass(frozen=True)
+class AsyncUpdates:
+    """Training in which workers push updates at their own pace.
+
+    A round is as many pushes as there are workers.
+
+    Parameters
+    ----------
+    barrier : Barrier
+        ``BSP()``, ``SSP(staleness)`` or ``ASP()``.
+    on_lost : {"wait", "evict"}
+        What a worker that is down means to the barrier: it holds the others back until it returns, or it does not
+        count until it reads again; then it goes on no earlier than the slowest of the others.
+
+    Examples
+    --------
+    >>> from emuml.protocols.async_updates import SSP
+    >>> AsyncUpdates(barrier=SSP(3)).barrier.slack
+    3
+    """
+
+    barrier: Barrier = field(default_factory=BSP)
+    on_lost: OnLost = "wait"
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def nodes(self, workload: Problem, roster: Roster) -> dict[NodeId, tuple[str, Factory]]:
+        """Return one server and the workers of the roster.
+
+        Raises
+        ------
+        UserError
+            If the roster has no single server, the workload has fewer rows than workers, or steps depend on former
+            steps where a worker has to make them on its own copy.
+        """
+        workers = roster.of("worker")
+        self._check_servers(roster)
+        workload.partition_bounds(len(workers))
+        if not isinstance(workload, SharedProblem):
+            raise UserError(f"{type(workload).__name__} cannot be cut into shares", "workload", "push() and apply()")
+        if self.barrier.slack and workload.has_state:
+            raise UserError(
+                f"{type(self.barrier).__name__} makes steps on copies of the parameters, and these depend on the past",
+                "workload.optimizer",
+                "an optimizer without state, such as gradient-descent",
+            )
+        found: dict[NodeId, tuple[str, Factory]] = {
+            SERVER: ("server", partial(Server, self.barrier, workload, roster, self.on_lost))
+        }
+        for id in workers:
+            found[id] = ("worker", partial(Worker, self.barrier, workload, id.index, len(workers)))
+        return found
+
+    def _check_servers(self, roster: Roster) -> None:
+        if roster.of("server") != (SERVER,):
+            raise UserError(f"got {len(roster.of('server'))} servers", "cluster.servers", "1 for asynchronous updates")
+
+    def parameters(self, result: Outcome) -> NDArray[Any]:
+        """Return the parameters that were published last."""
+        return result.published[-1][1]
+
+    def shape(self, roster: Roster, problem: Problem | None = None) -> Push:
+        """Return how a push looks; message sizes, those of the first iteration, are 0 without a problem."""
+        self._check_servers(roster)
+        sizes = (0, 0)
+        if problem is not None:
+            value = np.zeros(problem.initial.shape)
+            sizes = size_bytes(View(1, 0, 0, 0, value)), size_bytes(Update(1, 0, 0, True, value))
+        return Push(sizes[0], 1.0, sizes[1], self.barrier)
+
+    def oracles(self) -> tuple[Promise, ...]:
+        """Return what theory can say of it."""
+        return ()
+
+    def redo(self, lost: frozenset[NodeId]) -> tuple[str, ...]:
+        """Return what is done again after a loss: the open iteration of a worker, everything of the server."""
+        return tuple("training from the start" if n == SERVER else f"the open iteration of {n}" for n in sorted(lost))
