@@ -68,7 +68,7 @@ def messages(training: Training, found: Forecast, is_real: bool) -> tuple[Messag
     answers, basis = found.answers, found.answers_basis
     if is_real and shape.stragglers in ("cancel", "skip-stale"):
         # On real links some answers are under way when a round is closed.
-        answers, basis = Range(answers.mean, answers.low, asked.high), "bound"
+        answers, basis = Range(answers.mean, answers.low, asked.high), "bound" if answers.low < asked.high else "exact"
     return questions, _messages("answers", training.sizes_bytes(shape.answer), answers, found.per_round, basis)
 
 

@@ -167,15 +167,16 @@ def _of_rounds(base: Plan, experiment: Experiment, training: Training, settings:
     """Fill in what follows from the shape of the rounds."""
     is_real, limit_s = base.engine == "tcp", _limit_s(experiment.stop_condition())
     scale = settings.time_scale if is_real else 1.0
-    rounds, is_by_time = base.rounds, False
-    if limit_s is not None:
-        fitting = _fitting(training, limit_s / scale)
-        is_by_time = fitting is not None and (rounds is None or fitting < rounds)
-        rounds = fitting if is_by_time else rounds
+    fitting = None if limit_s is None else _fitting(training, limit_s / scale)
+    is_by_time = fitting is not None and (base.rounds is None or fitting < base.rounds)
+    rounds = fitting if is_by_time else base.rounds
     training = replace(training, rounds=rounds or _known_rounds(training, _ROUNDS))
     found = forecast(training)
+    decoded = decoding(training, found)
     if is_real and settings.inject == "off":
         found = replace(found, duration_s=None, basis="unknown", detail="real tasks take what they take")
+    elif is_real and found.basis == "exact":
+        found = replace(found, basis="bound", detail=f"{found.detail}; what is real comes on top")
     sent, duration, round_s, notes = messages(training, found, is_real), None, None, []
     if found.duration_s is not None:
         round_s, duration = scale * found.duration_s.mean / training.rounds, found.duration_s.times(scale)
@@ -198,7 +199,7 @@ def _of_rounds(base: Plan, experiment: Experiment, training: Training, settings:
         drain_s=scale * found.drain_s,
         basis=found.basis,
         detail=found.detail,
-        decoding=decoding(training, found),
+        decoding=decoded,
         notes=tuple(notes),
     )
 
@@ -230,7 +231,7 @@ def _fitting(training: Training, limit_s: float) -> int | None:
     duration = forecast(probe).duration_s
     if duration is None or duration.mean == 0.0:
         return None
-    return max(ceil(limit_s / (duration.mean / probe.rounds)), 1)
+    return _known_rounds(training, max(ceil(limit_s / (duration.mean / probe.rounds)), 1))
 
 
 def _known_rounds(training: Training, rounds: int) -> int:

@@ -234,6 +234,11 @@ def test_the_first_of_rounds_and_seconds_ends_a_run(limit_s, expected):
     assert planned(found) == sent(result)
 
 
+def test_a_time_limit_beyond_the_recorded_delays_is_planned_to_their_end():
+    found = plan(small(rounds=None, stop=Seconds(1e6), cluster=Cluster(6, compute=RECORDED)))
+    assert found.rounds == 140
+
+
 def test_a_loss_to_reach_is_said_to_be_unknown():
     found = plan(small(rounds=None, stop=TargetLoss(0.3)))
     assert (found.rounds, found.duration_s) == (None, None)
@@ -260,6 +265,10 @@ def test_over_tcp_there_are_processes_and_bounds():
     assert (answers.basis, answers.count.high) == ("bound", 48)
     assert any("starting the processes" in note for note in real.notes)
     assert plan(small(), "tcp", RuntimeSettings(processes="shared")).processes == 0
+
+    recorded = plan(small(cluster=Cluster(6, compute=RECORDED), protocol=GradientCoding(Uncoded())), "tcp")
+    assert (recorded.basis, recorded.decoding.basis) == ("bound", "exact")
+    assert {each.basis for each in recorded.messages} == {"exact"}  # all are waited for
 
 
 def test_real_computing_without_delays_takes_an_unknown_time():
