@@ -17,6 +17,9 @@ _HOMES = {
     "NodeId": "emuml.node",
     "PeerState": "emuml.node",
     "Context": "emuml.context",
+    "PeerChange": "emuml.waits",
+    "Script": "emuml.script",
+    "ScriptContext": "emuml.script_context",
     "Task": "emuml.task",
     "combine": "emuml.lazy",
     "Roster": "emuml.roster",
@@ -53,11 +56,14 @@ if TYPE_CHECKING:
     from emuml.node import PeerState as PeerState
     from emuml.parameters import ParameterBlocks as ParameterBlocks
     from emuml.roster import Roster as Roster
+    from emuml.script import Script as Script
+    from emuml.script_context import ScriptContext as ScriptContext
     from emuml.stopping import Rounds as Rounds
     from emuml.stopping import Seconds as Seconds
     from emuml.stopping import TargetLoss as TargetLoss
     from emuml.stopping import Updates as Updates
     from emuml.task import Task as Task
+    from emuml.waits import PeerChange as PeerChange
 
 
 def __getattr__(name: str) -> Any:

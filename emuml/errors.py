@@ -113,6 +113,28 @@ class StreamReused(ContractError):
         return f"{self.node}: stream {self.stream!r} was opened twice; name streams by position, such as 'batch/17'"
 
 
+class JobCancelled(ContractError):
+    """A script awaited a task that it had cancelled (contract 17.5)."""
+
+    def __init__(self, node: str, job: str) -> None:
+        super().__init__(node, job)
+        self.node, self.job = node, job
+
+    def __str__(self) -> str:
+        return f"{self.node}: {self.job} was cancelled; it will have no result"
+
+
+class MailboxOverflow(ContractError):
+    """A script leaves too many messages unread (contract 17.3)."""
+
+    def __init__(self, node: str, unread: int, message: str) -> None:
+        super().__init__(node, unread, message)
+        self.node, self.unread, self.message = node, unread, message
+
+    def __str__(self) -> str:
+        return f"{self.node}: {self.unread} messages are unread, most of them {self.message}; receive all that comes"
+
+
 class MutatedAfterSend(ContractError):
     """An array changed between ``send`` and the moment it left or was handed over (contract 5.2; check mode only)."""
 
