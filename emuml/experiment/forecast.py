@@ -119,7 +119,8 @@ def _simulated(training: Training) -> Forecast:
     """Simulate trainings, or if they are long their first rounds, from draws that nothing else uses."""
     entries = SIMULATED_ENTRIES_MAX // (LEAST_TRAININGS * training.workers)
     rounds = max(min(training.rounds, SIMULATED_ROUNDS // LEAST_TRAININGS, entries), 1)
-    trainings = min(max(SIMULATED_ROUNDS // rounds, LEAST_TRAININGS), MOST_TRAININGS)
+    affordable = min(SIMULATED_ROUNDS // rounds, SIMULATED_ENTRIES_MAX // (rounds * training.workers))
+    trainings = min(max(affordable, LEAST_TRAININGS), MOST_TRAININGS)
     draws = generator(training.roster.seed, "", "plan")
     found = [training.ends(_drawn(training, draws, rounds)) for _ in range(trainings)]
     ends_s = np.array([each.ended_s for each in found])
