@@ -113,18 +113,20 @@ _suspended: WeakKeyDictionary[object, set[Main]] = WeakKeyDictionary()
 _for_ever: list[Main] = []
 
 
-def keep(coroutine: Main, run: object) -> None:
-    """Keep a coroutine as long as ``run`` is there, whoever forgets it; when ``run`` goes, it ends without a word."""
+def keep(coroutine: Main, run: object) -> set[Main]:
+    """Keep a coroutine as long as ``run`` is there, whoever forgets it; when ``run`` goes, it ends without a word.
+
+    Returns
+    -------
+    set of coroutines
+        Those that are kept for this run. Take one out when it has come to its end by itself.
+    """
     if run not in _suspended:
         held: set[Main] = set()
         _suspended[run] = held
         finalize(run, bury, held)
     _suspended[run].add(coroutine)
-
-
-def release(coroutine: Main, run: object) -> None:
-    """Forget a coroutine that has come to its end by itself."""
-    _suspended[run].discard(coroutine)
+    return _suspended[run]
 
 
 def bury(coroutines: set[Main]) -> None:

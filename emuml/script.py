@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from emuml.coroutines import Main, keep, place, refusal, release, resume
+from emuml.coroutines import Main, keep, place, refusal, resume
 from emuml.errors import ContractError, MailboxOverflow
 from emuml.node import Node, NodeId, PeerState
 from emuml.script_context import ScriptContext
@@ -32,19 +32,19 @@ _HANDLERS = ("on_start", "on_message", "on_timer", "on_computed", "on_saved", "o
 class Strand:
     """One life of a script: its coroutine and what that is suspended on; ``None`` once nothing will resume it."""
 
-    __slots__ = ("coroutine", "desk", "run", "waiting")
+    __slots__ = ("coroutine", "desk", "kept", "waiting")
 
     def __init__(self, script: Script, ctx: Context, saved: Saved) -> None:
         self.desk = Desk(ctx)
         self.waiting: Wait[Any] | None = None
-        self.run = ctx._live("main").directory
         coroutine: object = script.main(ScriptContext(self.desk, saved))
         if not inspect.iscoroutine(coroutine):
             raise ContractError(
                 f"{type(script).__name__}.main is no coroutine; write it as 'async def main(self, node)'"
             )
         self.coroutine: Main = coroutine
-        keep(self.coroutine, self.run)
+        # The directory lives as long as its run. Not to be held here: what a coroutine can reach, it would keep.
+        self.kept = keep(self.coroutine, ctx._live("main").directory)
         self._advance()
 
     def deliver(self, ctx: Context, sender: NodeId, message: Any) -> None:
@@ -92,10 +92,10 @@ class Strand:
             while not (isinstance(awaited, Wait) and awaited.desk is desk):
                 awaited = resume(coroutine, refusal(coroutine, awaited))
         except StopIteration:
-            release(coroutine, self.run)
+            self.kept.discard(coroutine)
             desk.mailbox.clear()
         except BaseException as error:
-            release(coroutine, self.run)
+            self.kept.discard(coroutine)
             if isinstance(error, TypeError) and str(error).endswith("can't be used in 'await' expression"):
                 error.args = (f"{error}; allowed: {ALLOWED}",)
             raise
