@@ -57,7 +57,7 @@ class Interrupts(Worker):
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        self.interrupts = True
+        self.interrupts, self.skips = True, False
 
 
 @pytest.mark.parametrize("stragglers", ["skip-stale", "carry-over"])

@@ -34,13 +34,13 @@ class Worker(Node):
         weights = tuple(code.coefficients(index))
         self.coefficients = None if all(weight == 1.0 for weight in weights) else weights
         self.interrupts = stragglers in ("cancel", "wait-all")
-        self.keeps = None if stragglers == "carry-over" else 1
+        self.skips = stragglers == "skip-stale"
 
     def on_start(self, ctx: Context, saved: Saved) -> None:
         """Wait to be asked."""
         self.newest = (0, -1)
         self.open: Parameters | None = None
-        self.mailbox: deque[Parameters] = deque(maxlen=self.keeps)  # of one: a newer question replaces an older one
+        self.mailbox: deque[Parameters] = deque(maxlen=1 if self.skips else None)  # a newer question replaces an older
         self.answer: Gradient | None = None
 
     def on_message(self, ctx: Context, sender: NodeId, message: Parameters) -> None:
@@ -72,7 +72,14 @@ class Worker(Node):
         self.answer = Gradient(self.open.life, self.open.round, result)
         self.open = None
         ctx.send(self.server, self.answer)
-        if self.mailbox:
+        if self.mailbox and self.skips:
+            ctx.set_timer("next", 0.0)  # after whatever else happens now: a round that ends at this instant is skipped
+        elif self.mailbox:
+            self.begin(ctx)
+
+    def on_timer(self, ctx: Context, name: str) -> None:
+        """Begin what was asked for last, unless a newer question has done so."""
+        if self.open is None and self.mailbox:
             self.begin(ctx)
 
     def waiting_for(self) -> str:
