@@ -2,11 +2,12 @@
 
 1. While one runs, there is no event loop for it, and no async generator can begin (contract 17.1, 17.6).
 2. One that is never resumed runs no ``finally`` block and no handler, neither when its run is over nor when the program
-   ends (contract 17.9). It is kept as long as its run; then it is made to unwind with no room for a frame.
+   ends (contract 17.9). It is kept as long as its run, and then made to unwind with no room for a frame.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 from functools import cache
@@ -110,38 +111,48 @@ def _place_of(frame: FrameType) -> str:
 # Ends
 
 _suspended: WeakKeyDictionary[object, set[Main]] = WeakKeyDictionary()
+_dead: list[Main] = []
 _for_ever: list[Main] = []
 
 
 def keep(coroutine: Main, run: object) -> set[Main]:
-    """Keep a coroutine as long as ``run`` is there, whoever forgets it; when ``run`` goes, it ends without a word.
+    """Keep a coroutine as long as ``run`` is there, whoever forgets it; those whose run has gone end without a word.
 
     Returns
     -------
     set of coroutines
         Those that are kept for this run. Take one out when it has come to its end by itself.
     """
+    bury(_dead)
     if run not in _suspended:
         held: set[Main] = set()
         _suspended[run] = held
-        finalize(run, bury, held)
+        finalize(run, _dead.extend, held).atexit = False
     _suspended[run].add(coroutine)
     return _suspended[run]
 
 
-def bury(coroutines: set[Main]) -> None:
-    """End suspended coroutines such that none of their code runs, no ``finally`` and no handler either.
+@atexit.register
+def _bury_all() -> None:
+    bury([*_dead, *(one for held in _suspended.values() for one in held)])
+
+
+def bury(coroutines: list[Main]) -> None:
+    """End suspended coroutines such that none of their code runs, no ``finally`` and no handler either; forget them.
 
     Closing a coroutine raises GeneratorExit where it is suspended. Where the interpreter has no room left for a frame,
     it unwinds instead. Should an interpreter behave otherwise, coroutines are kept until the program ends.
+
+    Never call this from a finalizer: one may run while an exception is being made, and CPython 3.11 ends the program
+    if the stack is used up then.
     """
-    if not coroutines:
-        return
-    if _unwinds_silently():
-        _end(list(coroutines))
-    else:
-        _for_ever.extend(coroutines)
-    coroutines.clear()
+    if coroutines:
+        dead = [coroutine for coroutine in coroutines if not coroutine.cr_running]
+        coroutines.clear()
+        if _unwinds_silently():
+            _end(dead)
+        else:
+            _for_ever.extend(dead)
 
 
 def _end(coroutines: list[Main]) -> None:

@@ -166,7 +166,7 @@ class ScriptContext:
         TypeError
             If a part is nothing that a script can wait for.
         ContractError
-            If there is no part, or one is listed twice.
+            If there is no part, or one is listed twice, be it in a ``select`` within this one.
         """
         self._desk.live("select")
         for name, part in parts.items():
@@ -174,7 +174,8 @@ class ScriptContext:
                 if inspect.iscoroutine(part):
                     part.close()  # it has not begun; Python would warn of it later
                 raise TypeError(f"{self.id}: select({name}={type(part).__name__}); allowed: {ALLOWED}")
-        if len({id(part) for part in parts.values()}) != len(parts) or not parts:
+        leaves = [id(leaf) for part in parts.values() for leaf in part.leaves()]
+        if len(set(leaves)) != len(leaves) or not leaves:
             raise ContractError(
                 f"{self.id}: select({', '.join(parts)}) needs at least one part, and none of them twice"
             )

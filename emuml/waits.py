@@ -6,7 +6,7 @@ event. Invariants: a wait that is not chosen has consumed nothing and leaves no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -117,6 +117,10 @@ class Wait(Generic[T]):
 
     def expire(self) -> None:
         """Take notice of the timer that was armed for this."""
+
+    def leaves(self) -> Iterator[Wait[Any]]:
+        """Yield what this is made of, in the order listed."""
+        yield self
 
 
 class Receive(Wait[T]):
@@ -323,6 +327,11 @@ class Select(Wait[tuple[str, Any]]):
         """Withdraw all parts."""
         for part in self.parts.values():
             part.withdraw()
+
+    def leaves(self) -> Iterator[Wait[Any]]:
+        """See :class:`Wait`."""
+        for part in self.parts.values():
+            yield from part.leaves()
 
     def __str__(self) -> str:
         return f"select({', '.join(f'{name}={part}' for name, part in self.parts.items())})"

@@ -67,13 +67,20 @@ def forget(played):
 
 
 def forget_run(played):
-    """Drop all that an engine has of a run."""
-    directory = weakref.ref(played.directory)
+    """Drop all that an engine has of a run; when the next one begins, those of the former end."""
+    directory, (coroutine,) = weakref.ref(played.directory), coroutines._suspended[played.directory]
     told = forget(played)
     del played.directory
     gc.collect()
     assert directory() is None
+    assert coroutine.cr_frame is not None
+    Played(at_once)
+    assert coroutine.cr_frame is None
     return told
+
+
+async def at_once(node, tell):
+    """End at the start."""
 
 
 def test_a_dead_life_runs_none_of_its_code_when_its_run_is_forgotten():
@@ -130,31 +137,58 @@ def test_it_does_not_matter_what_it_waited_for(suspended_on):
 def test_it_ends_in_silence_deep_in_a_stack_and_in_numbers():
     directory = Directory(ROSTER, LINKS)
     told = [Played(cautious, directory=directory).told for _ in range(50)]
+    del directory
+    gc.collect()
 
     def dive(depth):
-        nonlocal directory
         if depth:
             dive(depth - 1)
         else:
-            directory = None
-            gc.collect()
+            Played(at_once)
 
+    assert len(coroutines._dead) == 50
     dive(sys.getrecursionlimit() // 2)
     assert told == [[]] * 50
+    assert coroutines._dead == []
     assert gc.isenabled()
+
+
+class Costly(Exception):
+    """An exception in whose making garbage is collected."""
+
+    def __init__(self):
+        gc.collect()
+
+
+def test_a_run_may_be_forgotten_while_an_exception_is_made():
+    played = Played(cautious)
+    told = forget(played)
+    cycle = [played.directory]
+    cycle.append(cycle)
+    del played, cycle
+    try:
+        raise Costly
+    except Costly:
+        assert len(coroutines._dead) == 1
+    Played(at_once)
+    assert told == []
 
 
 def test_an_interpreter_that_runs_them_all_the_same_never_gets_the_chance(monkeypatch):
     """On such an interpreter coroutines are kept for ever."""
     monkeypatch.setattr(coroutines, "_unwinds_silently", lambda: False)
     monkeypatch.setattr(coroutines, "_for_ever", [])
-    played = Played(cautious)
-    assert forget_run(played) == []
+    directory = Directory(ROSTER, LINKS)
+    told = Played(cautious, directory=directory).told
+    del directory
+    gc.collect()
+    Played(at_once)
 
-    kept = coroutines._for_ever
-    assert len(kept) == 1
+    (kept,) = coroutines._for_ever
+    assert (kept.cr_frame is None, told) == (False, [])
     monkeypatch.undo()
-    coroutines.bury(set(kept))
+    coroutines.bury([kept])
+    assert told == []
 
 
 @pytest.mark.slow

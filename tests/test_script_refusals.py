@@ -218,10 +218,11 @@ def test_mistakes_are_raised_at_the_call(mistake):
     assert said in text
 
 
-def test_one_wait_cannot_be_listed_twice():
+@pytest.mark.parametrize("again", [lambda node, inbox: inbox, lambda node, inbox: node.select(c=inbox)])
+def test_one_wait_cannot_be_listed_twice(again):
     async def play(node, tell):
         inbox = node.receive(Text)
-        node.select(a=inbox, b=inbox)
+        node.select(a=inbox, b=again(node, inbox))
 
     with pytest.raises(NodeFailed, match=r"select\(a, b\) needs at least one part, and none of them twice"):
         Played(play)
