@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emuml.cluster.faults import Crash
+from emuml.node import PeerState
 from emuml.protocols.gradient_coding import FractionalRepetition, IgnoreStragglers, Uncoded
+from emuml.protocols.gradient_coding.server import Server
 from emuml.theory import round_ends
 from tests.protocols.code_checks import erasurehead_trace
 from tests.protocols.straggler_checks import (
@@ -23,7 +25,7 @@ from tests.protocols.straggler_checks import (
     logged,
     trained,
 )
-from tests.protocols.training import Tally, versions
+from tests.protocols.training import Server1, Tally, versions
 
 
 @pytest.mark.parametrize("stragglers", SEMANTICS)
@@ -186,3 +188,29 @@ def test_a_server_that_starts_again_is_not_kept_waiting_by_its_former_life(strag
     begins = [row[0] for row in run.trace.rows if row[1:3] == ("worker-1", "begin")]
     assert 6.0 in begins
     assert len(run.logs) >= 4
+
+
+class WaitsForAll(Server):
+    def __init__(self, *arguments):
+        super().__init__(*arguments, "wait-all")
+
+
+def test_a_straggler_that_was_thought_dead_is_waited_for_again_and_its_late_answer_is_asked_for():
+    hand = Server1(IgnoreStragglers("none").build(3, collect=1), Tally(columns=1), server=WaitsForAll)
+    hand.answer(0, [1.0])
+    hand.peer(1, PeerState.DOWN)
+    asked = len(hand.asked)
+    hand.peer(1, PeerState.UP)
+    assert [worker for worker, _ in hand.asked[asked:]] == [1]
+    hand.answer(2, [1.0])
+    assert hand.logs == []
+    hand.answer(1, [1.0])
+    assert [log["stale"] for log in hand.logs] == [2]
+
+
+def test_a_straggler_that_starts_again_after_the_decision_is_not_waited_for():
+    hand = Server1(IgnoreStragglers("none").build(3, collect=1), Tally(columns=1), server=WaitsForAll)
+    hand.answer(0, [1.0])
+    hand.peer(1, PeerState.RESTARTED)
+    hand.answer(2, [1.0])
+    assert len(hand.logs) == 1

@@ -12,7 +12,14 @@ import pytest
 import emuml.workloads
 from emuml.errors import UserError
 from emuml.spec import InputFolder, Inputs, from_spec, to_spec
-from emuml.workloads import AcceleratedGradientDescent, CsrMatrix, GradientDescent, InverseTime, LogisticRegression
+from emuml.workloads import (
+    AcceleratedGradientDescent,
+    CsrMatrix,
+    GradientDescent,
+    InverseTime,
+    LogisticRegression,
+    RegressionProblem,
+)
 
 
 @pytest.fixture
@@ -152,3 +159,16 @@ def test_public_names_exist():
         assert getattr(emuml.workloads, name).__name__ == name
     with pytest.raises(AttributeError, match="'Nothing'"):
         _ = emuml.workloads.Nothing
+
+
+@pytest.mark.parametrize("columns", [1, 3, 7, 8, 17, 64, 129])
+@pytest.mark.parametrize("chunk_rows", [1, 3, 7, 128])
+def test_equal_rows_are_ranked_equal_wherever_they_stand(columns, chunk_rows):
+    draws = np.random.default_rng(columns)
+    X = np.tile(draws.normal(size=columns), (41, 1))
+    y = np.where(np.arange(41) % 3 == 0, 1.0, -1.0)
+    none = np.zeros((0, columns)), np.zeros(0)
+    problem = RegressionProblem(
+        "logistic", X, y, *none, np.zeros(columns), GradientDescent(rate=0.1), chunk_rows=chunk_rows
+    )
+    assert problem.metrics(draws.normal(size=columns))["auc"] == 0.5

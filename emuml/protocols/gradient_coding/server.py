@@ -155,6 +155,9 @@ class Server(Node):
                 ctx.send(peer, self.question(ctx))
             elif state is PeerState.RESTARTED:  # whatever its former life was asked for is gone
                 self.is_idle(ctx, worker)
+            elif self.held and worker not in self.answers:  # it lived on, and computes or says again what it has
+                self.busy.add(worker)
+                ctx.send(peer, self.question(ctx))
 
     def waiting_for(self) -> str:
         """Name the workers whose answers are missing."""
