@@ -73,23 +73,25 @@ class Band(NamedTuple):
         return (values < self.low) | (values > self.high)
 
 
-def bars(values: Floats, title: str, x_label: str, y_label: str, band: Band | None = None) -> Element:
+def bars(
+    values: Floats, title: str, x_label: str, y_label: str, band: Band | None = None, top: float = 1.0
+) -> Element:
     """Draw a bar for each share, and the band around its expected value; bars outside have another colour.
 
-    Of more than ``BARS_MAX`` shares each bar is the least of its neighbours.
+    The axis ends at ``top``. Of more than ``BARS_MAX`` shares each bar is the least of its neighbours.
     """
     n_bars = min(len(values), BARS_MAX)
     ends = np.linspace(0, len(values), n_bars + 1).round().astype(int).tolist()
     x = Scale(-0.5, len(values) - 0.5, LEFT, RIGHT, is_whole=True)
-    y = Scale(0.0, 1.0, BOTTOM, TOP)
+    y = Scale(0.0, top, BOTTOM, TOP)
     outside = np.zeros(len(values), bool) if band is None else band.excludes(values)
     drawn, marks = [], []
     for first, last in pairwise(ends):
         i = first + int(np.argmin(values[first:last]))
         left, right = x(first - 0.5), x(last - 0.5)
         # A bar of no height would be overlooked, and nothing matters more.
-        top = min(y(float(values[i])), BOTTOM - 2)
-        drawn.append(_bar(left, right, top, BOTTOM, "bar bad" if outside[i] else "bar s0"))
+        height = min(y(float(values[i])), BOTTOM - 2)
+        drawn.append(_bar(left, right, height, BOTTOM, "bar bad" if outside[i] else "bar s0"))
         if band is not None:
             marks += _limits(left, right, *(y(float(one[i])) for one in band))
     words = f"{len(values)} shares from {values.min():.4g} to {values.max():.4g}"

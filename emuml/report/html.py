@@ -10,7 +10,17 @@ from xml.etree.ElementTree import Element
 from emuml.report.facts import headline
 from emuml.report.figure import Shown
 from emuml.report.markup import tag, to_text
-from emuml.report.sections import coverage, decoding, origin, quality, round_times, sent, stragglers, timelines
+from emuml.report.sections import (
+    coverage,
+    decoding,
+    origin,
+    quality,
+    round_times,
+    sent,
+    staleness,
+    stragglers,
+    timelines,
+)
 from emuml.report.style import FIGURE, PAGE
 from emuml.report.view import View
 
@@ -18,6 +28,7 @@ SECTIONS: tuple[Callable[[Shown], Element | None], ...] = (
     quality.section,
     round_times.section,
     stragglers.section,
+    staleness.section,
     coverage.section,
     decoding.section,
     sent.section,

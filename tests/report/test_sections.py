@@ -12,15 +12,16 @@ import pytest
 import emuml
 from emuml.cluster import Cluster, DelayTrace, ShiftedExponential
 from emuml.experiment.result import Metrics
-from emuml.protocols import GradientCoding
+from emuml.protocols import AsyncUpdates, GradientCoding
+from emuml.protocols.async_updates import SSP
 from emuml.protocols.gradient_coding import FractionalRepetition, IgnoreStragglers
 from emuml.report.figure import Column, Shown, by_round
 from emuml.report.html import page
 from emuml.report.markup import to_text
-from emuml.report.sections import coverage, decoding, quality, round_times, sent, stragglers, timelines
+from emuml.report.sections import coverage, decoding, quality, round_times, sent, staleness, stragglers, timelines
 from emuml.report.traffic import Flow, traffic
 from emuml.report.view import View
-from emuml.workloads import LogisticRegression
+from emuml.workloads import GradientDescent, LogisticRegression
 
 LAW = ShiftedExponential(shift_s=0.05, mean_s=0.5)
 
@@ -219,3 +220,25 @@ def test_a_report_of_a_thousand_rounds_of_a_hundred_workers_stays_small() -> Non
     view = View.of_result(emuml.run(emuml.Experiment(LogisticRegression(), protocol, cluster, rounds=1000)))
     assert len(page([view]).encode()) < 500_000
     assert len(page([view] * 12).encode()) < 2_000_000
+
+
+@pytest.fixture(scope="module")
+def stale() -> View:
+    protocol = AsyncUpdates(SSP(2))
+    workload = LogisticRegression(optimizer=GradientDescent(rate=0.5))
+    return View.of_result(emuml.run(emuml.Experiment(workload, protocol, Cluster(6, compute=LAW), rounds=20, seed=5)))
+
+
+def test_staleness_is_counted_over_all_rounds(stale: View) -> None:
+    tally = staleness.counts(stale, "staleness")
+    assert tally.total() == 20 * 6
+    leads = staleness.counts(stale, "lead")
+    assert 0 < max(leads) <= 2
+    text = text_of(staleness.section, stale)
+    mean = sum(value * times for value, times in tally.items()) / 120
+    assert f"120 updates, on average {mean:.4g} versions stale, at most {max(tally)}" in text
+    assert f"{np.nansum(stale.metrics['blocked_s']):.4g} s in all" in text
+
+
+def test_runs_in_step_have_no_section_on_staleness(partly: View) -> None:
+    assert text_of(staleness.section, partly) == ""

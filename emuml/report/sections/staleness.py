@@ -1,0 +1,89 @@
+"""How stale updates were, and what the barrier cost: histograms of staleness and lead, and seconds spent waiting."""
+
+from __future__ import annotations
+
+from collections import Counter
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from emuml.report.bars import bars
+from emuml.report.charts import Series, lines
+from emuml.report.figure import Column, Shown, by_round, grid
+from emuml.report.markup import table, tag
+from emuml.report.statistics import Floats
+from emuml.report.view import View
+
+_NOTE = (
+    "Staleness: updates that the server applied between the version that a worker had fetched and its own update. "
+    "Lead: iterations by which a worker was ahead of the slowest when it was given parameters; the barrier bounds it."
+)
+
+
+def section(shown: Shown) -> Element | None:
+    """Show runs whose updates may be stale."""
+    views = [view for view in shown.logged if "staleness_mean" in view.metrics]
+    if not views:
+        return None
+    figures = [figure for view in views for figure in _of_view(shown, view)]
+    said = [tag("p", summary(shown, view)) for view in views]
+    return tag("section", tag("h2", "Staleness"), tag("p", _NOTE, class_="note"), *said, grid(figures))
+
+
+def counts(view: View, name: str) -> Counter[int]:
+    """Add up the histograms that were logged under a name, such as ``0:12 1:3``."""
+    found: Counter[int] = Counter()
+    for row in view.metrics.rows:
+        for item in str(row.get(name) or "").split():
+            value, _, times = item.partition(":")
+            found[int(value)] += int(times)
+    return found
+
+
+def summary(shown: Shown, view: View) -> str:
+    """Say how stale the updates of a run were."""
+    tally = counts(view, "staleness")
+    total = max(tally.total(), 1)
+    mean = sum(value * times for value, times in tally.items()) / total
+    waited_s = float(np.nansum(view.metrics["blocked_s"]))
+    text = (
+        f"{tally.total():,} updates, on average {mean:.4g} versions stale, at most {max(tally, default=0)}; "
+        f"workers waited {waited_s:.4g} s in all for others."
+    )
+    return text if shown.is_single else f"{view.label}: {text}"
+
+
+def _of_view(shown: Shown, view: View) -> list[Element]:
+    return [
+        _histogram(shown, view, "staleness", "Updates by staleness", "versions"),
+        _histogram(shown, view, "lead", "Reads by lead over the slowest worker", "iterations"),
+        _over_rounds(shown, view),
+    ]
+
+
+def _histogram(shown: Shown, view: View, name: str, words: str, unit: str) -> Element:
+    tally, caption = counts(view, name), shown.of_run(view, words)
+    values = np.arange(max(tally, default=0) + 1)
+    shares = np.array([tally[value] for value in values.tolist()]) / max(tally.total(), 1)
+    drawn = bars(shares, caption, unit, "share", top=float(shares.max()) or 1.0)
+    kept = sorted(tally, key=lambda value: (-tally[value], value))[: shown.rows_max]
+    rows = [[str(value), f"{tally[value]:,}", f"{tally[value] / tally.total():.4g}"] for value in sorted(kept)]
+    return shown.figure(caption, [drawn], table([unit, "count", "share"], rows, f"{caption}, of {tally.total():,}"))
+
+
+def _over_rounds(shown: Shown, view: View) -> Element:
+    rounds = _of_rounds(view, "round")
+    series = [
+        Series("mean", rounds, _of_rounds(view, "staleness_mean")),
+        Series("most", rounds, _of_rounds(view, "staleness_max")),
+    ]
+    caption = shown.of_run(view, "Staleness of the updates of each round")
+    columns = [Column(one.name, rounds, one.y) for one in series]
+    columns.append(Column("seconds waited", rounds, _of_rounds(view, "blocked_s")))
+    drawn = lines(series, caption, "round", "versions", from_zero=True)
+    return shown.figure(caption, [drawn], by_round(columns, caption, shown.rows_max), series)
+
+
+def _of_rounds(view: View, name: str) -> Floats:
+    """Return a column without the rows before the first round."""
+    return view.metrics[name][np.isfinite(view.metrics["staleness_mean"])]
