@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from emuml.errors import MessageError
 from emuml.lazy import Deferred
+from emuml.memory import is_settled
 
 __all__ = ["DIMENSIONS_MAX", "LITTLE_DTYPES", "TAG_BYTES_MAX", "Kind", "Plan", "freeze_array", "freeze_struct",
            "is_little", "plan_of", "tag_of", "type_name"]  # fmt: skip
@@ -313,7 +313,7 @@ def freeze_array(array: Any) -> Any:
     if isinstance(array, Deferred):
         return array
     flags = array.flags
-    if flags.c_contiguous and is_little(array.dtype) and _is_owned_for_good(array):
+    if flags.c_contiguous and is_little(array.dtype) and is_settled(array):
         if flags.writeable:
             flags.writeable = False
         return array
@@ -325,16 +325,6 @@ def freeze_array(array: Any) -> Any:
 def is_little(dtype: np.dtype[Any]) -> bool:
     """Return whether items are little-endian or of one byte."""
     return dtype in _LITTLE or dtype.str[0] != ">"
-
-
-def _is_owned_for_good(array: NDArray[Any]) -> bool:
-    """Whether freezing ``array`` keeps its memory from changing, as far as numpy's flags can."""
-    owner, base = array, array.base
-    while isinstance(base, np.ndarray):
-        owner, base = base, base.base
-    if base is not None:
-        return type(base) is bytes
-    return owner.flags.owndata and (owner is array or not owner.flags.writeable)
 
 
 def type_name(value: object) -> str:

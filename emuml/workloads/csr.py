@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from emuml._kernels import csr_accumulate, csr_predict
 from emuml.errors import UserError
+from emuml.memory import owned, rebuilt, sealed
 from emuml.spec import Inputs, check, to_spec
 from emuml.workloads.partitions import Rows
 
@@ -34,9 +35,11 @@ ROWS_AT_ONCE = 4096
 
 @dataclass(frozen=True, eq=False)
 class CsrMatrix:
-    """A sparse matrix by rows; equal matrices have equal content.
+    """A sparse matrix by rows; two are equal if they have the same entries stored in the same way.
 
-    Arrays of the right type that nobody can write to, such as mapped files, are taken as they are; others are copied.
+    So the order in a row counts, and ones that are given as ``values`` are not the same as no values. Arrays of the
+    right type are taken as they are if they and who owns their memory are read-only, as mapped files are; others are
+    copied.
 
     Parameters
     ----------
@@ -74,11 +77,13 @@ class CsrMatrix:
         starts, entries = _whole(self.indptr, "indptr"), _whole(self.indices, "indices")
         _check_rows(starts, len(entries))
         _check_columns(entries, self.columns)
-        object.__setattr__(self, "indptr", _owned(starts, np.int64))
-        object.__setattr__(self, "indices", _owned(entries, np.int32))
+        object.__setattr__(self, "indptr", owned(starts, np.int64))
+        object.__setattr__(self, "indices", owned(entries, np.int32))
         if self.values is not None:
-            _check_values(self.values, len(entries))
-            object.__setattr__(self, "values", _owned(self.values, np.float64))
+            object.__setattr__(self, "values", _finite(self.values, len(entries)))
+
+    def __reduce__(self) -> tuple[type[Any], tuple[Any, ...]]:
+        return rebuilt(self)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CsrMatrix):
@@ -152,7 +157,7 @@ class CsrMatrix:
         starts, stops = self._bounds(rows)
         indptr = np.concatenate([[0], np.cumsum(stops - starts)])
         values = None if self.values is None else _gathered(self.values, starts, indptr)
-        return CsrMatrix(_read_only(indptr), _gathered(self.indices, starts, indptr), self.columns, values)
+        return CsrMatrix(sealed(indptr), _gathered(self.indices, starts, indptr), self.columns, values)
 
     def with_constant_column(self) -> CsrMatrix:
         """Return the matrix with a column of ones appended, each row's 1 stored last.
@@ -164,8 +169,8 @@ class CsrMatrix:
         """
         indptr = self.indptr + np.arange(len(self.indptr))
         indices = np.insert(self.indices, self.indptr[1:], self.columns)
-        values = None if self.values is None else _read_only(np.insert(self.values, self.indptr[1:], 1.0))
-        return CsrMatrix(_read_only(indptr), _read_only(indices), self.columns + 1, values)
+        values = None if self.values is None else sealed(np.insert(self.values, self.indptr[1:], 1.0))
+        return CsrMatrix(sealed(indptr), sealed(indices), self.columns + 1, values)
 
     @classmethod
     def from_scipy(cls, matrix: Any) -> CsrMatrix:
@@ -184,7 +189,7 @@ class CsrMatrix:
         if matrix.dtype.kind not in "biuf":
             raise UserError(f"has dtype {matrix.dtype}", "CsrMatrix", allowed)
         rows = matrix.tocsr()
-        values = None if (rows.data == 1).all() else rows.data.astype(np.float64)
+        values = None if (rows.data == 1).all() else rows.data
         return cls(rows.indptr, rows.indices, rows.shape[1], values)
 
     def to_scipy(self) -> Any:
@@ -238,24 +243,20 @@ def _check_columns(indices: NDArray[Any], columns: int) -> None:
         raise UserError(f"indices[{at}] is {indices[at]}", "CsrMatrix.indices", f"columns from 0 to {columns - 1}")
 
 
-def _check_values(values: NDArray[Any], entries: int) -> None:
+def _finite(values: NDArray[Any], entries: int) -> Vector:
+    """Return values as an array of its own, checked after they are made float64, of which more are infinite."""
     if values.dtype.kind not in "biuf" or values.shape != (entries,):
         raise UserError(
             f"has dtype {values.dtype} and shape {values.shape}",
             "CsrMatrix.values",
             f"real numbers, shape ({entries},), one for each entry",
         )
-    if not np.isfinite(values).all():
-        at = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise UserError(f"values[{at}] is {values[at]}", "CsrMatrix.values", "finite numbers")
-
-
-def _owned(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    """Return a read-only contiguous array that nobody else writes to, without copying what is one already."""
-    flags = array.flags
-    if flags.writeable or array.dtype != dtype or not (flags.c_contiguous and flags.aligned):
-        array = np.array(array, dtype, order="C")
-    return _read_only(array)
+    with np.errstate(over="ignore"):
+        own = owned(values)
+    if not np.isfinite(own).all():
+        at = int(np.flatnonzero(~np.isfinite(own))[0])
+        raise UserError(f"values[{at}] is {values[at]}", "CsrMatrix.values", "finite numbers of float64")
+    return own
 
 
 def _gathered(array: NDArray[Any], starts: NDArray[np.int64], indptr: NDArray[np.int64]) -> NDArray[Any]:
@@ -267,16 +268,9 @@ def _gathered(array: NDArray[Any], starts: NDArray[np.int64], indptr: NDArray[np
         positions = np.repeat(starts[first : first + ROWS_AT_ONCE] - bounds[:-1], np.diff(bounds))
         positions += np.arange(bounds[0], bounds[-1])
         out[bounds[0] : bounds[-1]] = array[positions]
-    return _read_only(out)
+    return sealed(out)
 
 
 def _plain(vector: Vector) -> Vector:
     """Return a contiguous, aligned float64 vector; what came in a message may lie at an odd address."""
     return np.require(vector, np.float64, ["C", "A"])
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array as a plain one that cannot be written to."""
-    plain = np.asarray(array).view(np.ndarray)
-    plain.flags.writeable = False
-    return plain

@@ -13,13 +13,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from annotated_types import Ge, Gt
 from numpy.typing import NDArray
 
 from emuml.errors import ContractError, UserError
+from emuml.memory import owned, rebuilt
 from emuml.spec import Inputs, check, to_spec
 from emuml.task import Task
 from emuml.workloads.auc import auc
@@ -35,6 +36,8 @@ Vector = NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class RegressionProblem:
     """Data, objective and optimizer of a linear model; equal problems have equal content.
+
+    Arrays are shared if they are read-only, contiguous float64 and so is who owns their memory; others are copied.
 
     The objective is ``(1/rows) * sum(loss of a row) + l2 * |parameters|^2``; see
     :data:`emuml.workloads.losses.LOSSES` for the losses.
@@ -93,7 +96,7 @@ class RegressionProblem:
         check(self)
         for name in ("features", "targets", "validation_features", "validation_targets", "initial"):
             if not isinstance(value := getattr(self, name), CsrMatrix):
-                object.__setattr__(self, name, _frozen(value))
+                object.__setattr__(self, name, owned(np.asarray(value)))
         self._check_shapes()
         if self.names and len(self.names) != len(self.initial):
             raise UserError(f"got {len(self.names)} names", "RegressionProblem.names", f"none or {len(self.initial)}")
@@ -122,6 +125,9 @@ class RegressionProblem:
 
     def __hash__(self) -> int:
         return self._hash
+
+    def __reduce__(self) -> tuple[type[Any], tuple[Any, ...]]:
+        return rebuilt(self)
 
     @cached_property
     def _hash(self) -> int:
@@ -306,7 +312,7 @@ class RegressionProblem:
 
 
 def _frozen(array: NDArray[np.float64]) -> Vector:
-    """Return a read-only C-ordered float64 array without copying what is one already (a mapped file above all)."""
+    """Return what the optimizer made as a read-only C-ordered float64 array, without copying what is one already."""
     plain = np.ascontiguousarray(np.asarray(array), np.float64).view()
     plain.flags.writeable = False
     return plain

@@ -18,6 +18,7 @@ from annotated_types import Ge, Gt, Lt
 from numpy.typing import NDArray
 
 from emuml.errors import UserError
+from emuml.memory import owned, rebuilt, sealed
 from emuml.spec import Inputs, array_digest, check, to_spec
 from emuml.streams import generator, stream_key, words_at
 from emuml.workloads.csr import CsrMatrix, Matrix
@@ -97,6 +98,9 @@ class Regression:
     def __hash__(self) -> int:
         return hash(self._content)
 
+    def __reduce__(self) -> tuple[type[Any], tuple[Any, ...]]:
+        return rebuilt(self)
+
     @cached_property
     def _content(self) -> str:
         return json.dumps(to_spec(self, Inputs()))
@@ -153,7 +157,7 @@ class Regression:
         if not isinstance(self.data, (tuple, list)) or len(self.data) != 2:
             raise UserError(f"got {type(self.data).__name__}", self._where, "a name, a path to an .npz file, or (X, y)")
         X, y = table_arrays(*self.data, self._where)
-        return X if isinstance(X, CsrMatrix) else _own(X), _own(y)
+        return X if isinstance(X, CsrMatrix) else owned(X), owned(y)
 
     def _targets(self, y: Vector) -> Vector:
         return y
@@ -162,7 +166,7 @@ class Regression:
         """Return what is trained on and what is held back: columns scaled, the constant one appended."""
         if not isinstance(X, CsrMatrix):
             features = self._scaled(X, kept)
-            return features[kept], features[held]
+            return sealed(features[kept]), sealed(features[held])  # so that the problem need not copy them
         if self.standardize:
             raise UserError(
                 "got true for a sparse matrix",
@@ -201,13 +205,6 @@ class Regression:
         if not table.names:
             return ()
         return (*table.names, "intercept") if self.intercept else table.names
-
-
-def _own(array: Vector) -> Vector:
-    """Return a read-only array that nobody else writes to."""
-    own = array.copy() if array.flags.writeable else array
-    own.flags.writeable = False
-    return own
 
 
 def _digest(X: Matrix) -> str:

@@ -101,6 +101,7 @@ def test_every_format_of_scipy_is_taken():
         (lambda sparse: sparse.coo_array(np.ones(3)), r"got coo_array of shape \(3,\)"),
         (lambda sparse: sparse.csr_array(DENSE * 1j), "has dtype complex128"),
         (lambda sparse: sparse.csr_array(DENSE * np.nan), r"values\[0\] is nan"),
+        (lambda sparse: sparse.csr_array(DENSE * np.longdouble("1e400")), r"values\[0\] is 2e\+400"),
     ],
 )
 def test_scipy_matrices_that_are_none_of_ours_are_refused(made, message):
@@ -126,6 +127,7 @@ def test_scipy_matrices_that_are_none_of_ours_are_refused(made, message):
         ({"columns": 0}, r"CsrMatrix\.columns: got 0"),
         ({"columns": 2**31}, r"CsrMatrix\.columns: got 2147483648"),
         ({"values": np.array([1.0, np.inf, 1.0])}, r"values\[1\] is inf"),
+        ({"values": np.array([1, 2, np.longdouble("1e400")])}, r"values\[2\] is 1e\+400"),
         ({"values": np.array([1.0, 2.0])}, r"CsrMatrix\.values: has dtype float64 and shape \(2,\)"),
         ({"values": np.array([1j, 2, 3])}, r"CsrMatrix\.values: has dtype complex128"),
     ],
@@ -177,6 +179,7 @@ def test_matrices_are_equal_by_content():
     others = [small(None), small((2.0, 1.0, 4.0)), replace(small(), columns=4), small().take(np.array([0, 2, 1])), "x"]
     assert all(small() != other for other in others)
     assert pickle.loads(pickle.dumps(small())) == small()
+    assert small(None) != small((1.0, 1.0, 1.0))  # because they are stored in another way
 
 
 @pytest.mark.parametrize("values", [None, (2.0, 1.0, 5.0)])

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from emuml.errors import UserError
+from emuml.memory import sealed
 from emuml.workloads.csr import CsrMatrix
 
 Codes = NDArray[np.int64]
@@ -61,14 +62,12 @@ def one_hot(columns: Sequence[ArrayLike], pairs: Pairs = (), where: str = "colum
     for j, array in enumerate(arrays):
         if len(array) != rows:
             raise UserError(f"has {len(array)} rows", f"{where}[{j}]", f"{rows}, like the first column")
-    indices, first = np.empty((rows, width), np.int32), 0
+    indices, first = np.empty(rows * width, np.int32), 0
     for slot, (codes, values) in enumerate(_blocks(arrays, pairs)):
-        np.add(codes, first, out=indices[:, slot], casting="unsafe")
+        np.add(codes, first, out=indices[slot::width], casting="unsafe")
         first += values
-    indptr = np.arange(0, rows * width + 1, width)
-    for array in (indptr, flat := indices.reshape(-1)):
-        array.flags.writeable = False  # so that the matrix need not copy them
-    return CsrMatrix(indptr, flat, first)
+    # Sealed, so that the matrix need not copy them.
+    return CsrMatrix(sealed(np.arange(0, rows * width + 1, width)), sealed(indices), first)
 
 
 def distinct_pairs(coded: Sequence[Coded], pairs: Pairs) -> int:
