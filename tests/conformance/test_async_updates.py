@@ -17,11 +17,11 @@ ENGINES = {
 }
 
 
-def experiment(barrier):
+def experiment(barrier, servers=1):
     return emuml.Experiment(
         workload=LogisticRegression(data="two-gaussians:120x4", optimizer=GradientDescent(rate=0.5)),
         protocol=AsyncUpdates(barrier),
-        cluster=Cluster(workers=WORKERS, compute=ShiftedExponential(shift_s=0.002, mean_s=0.02)),
+        cluster=Cluster(workers=WORKERS, servers=servers, compute=ShiftedExponential(shift_s=0.002, mean_s=0.02)),
         rounds=ROUNDS,
         seed=5,
     )
@@ -64,6 +64,15 @@ def test_each_barrier_holds_on_each_engine_and_its_runs_are_replayed(barrier, en
     assert emuml.replay(result).parameters_sha256 == result.parameters_sha256
     if barrier == BSP():  # who is first decides nothing
         assert result.parameters_sha256 == run(experiment(barrier), "des").parameters_sha256
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_two_servers_train_what_one_does(engine):
+    result = run(experiment(BSP(), servers=2), engine)
+
+    assert result.parameters_sha256 == run(experiment(BSP()), "des").parameters_sha256
+    assert emuml.replay(result).parameters_sha256 == result.parameters_sha256
 
 
 def test_a_wider_bound_would_be_noticed():

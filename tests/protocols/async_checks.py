@@ -8,14 +8,11 @@ from emuml.cluster.cluster import Cluster, Detection, Network
 from emuml.cluster.compute import DelayTrace
 from emuml.cluster.faults import FaultPlan
 from emuml.des.emulator import Emulator
-from emuml.node import NodeId
 from emuml.protocols.async_updates.server import Server
 from emuml.protocols.async_updates.worker import Worker
 from emuml.roster import Roster
 from emuml.stopping import Rounds
 from emuml.task import Task
-
-SERVER = NodeId("server", 0)
 
 
 class Count:
@@ -56,13 +53,13 @@ class Count:
 
 def train(
     barrier, delays, rounds, *, problem=None, on_lost="wait", latency_s=0.0, faults=(), stop=None, seed=0,
-    server=Server, worker=Worker, **options,
+    servers=1, server=Server, worker=Worker, **options,
 ):  # fmt: skip
     """Run asynchronous training on the emulator, draw by draw with these delays, and return its run and its problem."""
     workers = np.shape(delays)[1]
     problem = problem or Count(workers)
-    roster = Roster.of_counts(seed, stop or Rounds(rounds), server=1, worker=workers)
-    nodes = {SERVER: ("server", partial(server, barrier, problem, roster, on_lost))}
+    roster = Roster.of_counts(seed, stop or Rounds(rounds), server=servers, worker=workers)
+    nodes = {id: ("server", partial(server, barrier, problem, roster, on_lost)) for id in roster.of("server")}
     for id in roster.of("worker"):
         nodes[id] = ("worker", partial(worker, barrier, problem, id.index, workers))
     cluster = Cluster(

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emuml.protocols.async_updates import ASP, BSP, SSP
+from emuml.stopping import Updates
 from tests.protocols.async_checks import recursion, starts, train
 
 WORKED = np.tile([2.0, 3.1, 7.3], (30, 1))
@@ -162,3 +163,43 @@ def test_no_bound_is_the_schedule_and_the_sums_of_bulk_synchronous_training(case
 def events(run):
     """Return the trace without what the logs say and what messages weigh."""
     return [row[: 3 if row[2] == "log" else 5] for row in run.trace.rows]
+
+
+# Several servers: each its slice, by its own clocks
+
+
+@pytest.mark.slow
+@given(case=cases(), barrier=BARRIERS, servers=st.integers(2, 4))
+def test_several_servers_give_the_schedule_and_the_sums_of_one(case, barrier, servers):
+    delays, rounds = case
+    workers = delays.shape[1]
+    servers = min(servers, workers + 1)
+    one = train(barrier, delays, rounds)[0]
+    many, problem = train(barrier, delays, rounds, servers=servers)
+
+    assert many.error is None
+    assert starts(many, workers) == starts(one, workers)
+    assert [item.time_s for item in many.published] == [item.time_s for item in one.published]
+    assert [item.parameters.tobytes() for item in many.published] == [
+        item.parameters.tobytes() for item in one.published
+    ]
+    check_reads(problem, workers, barrier)
+
+
+@pytest.mark.parametrize("barrier", [BSP(), SSP(2), ASP()], ids=str)
+def test_several_servers_with_latency_keep_what_the_barrier_promises(barrier):
+    delays = np.random.default_rng(4).exponential(1.0, (200, 5))
+    run, problem = train(barrier, delays, 8, servers=3, latency_s=0.3)
+
+    assert run.error is None
+    assert run.published[-1].version == 8
+    check_reads(problem, 5, barrier)
+    assert run.published[-1].parameters[:5].sum() == 40
+
+
+def test_the_last_slices_are_gathered_also_in_the_middle_of_a_round():
+    delays = np.random.default_rng(4).exponential(1.0, (200, 5))
+    run, _ = train(ASP(), delays, 0, servers=3, stop=Updates(12))
+
+    assert run.published[-1].parameters[:5].sum() == 12
+    assert run.stopped == "3 rounds done"

@@ -1,6 +1,7 @@
 """What the nodes of asynchronous training say to each other.
 
 ``life`` is the incarnation of the server that a message belongs to: what a former life was told counts for nothing.
+With several servers each holds a slice of the parameters, and values are slices.
 """
 
 from __future__ import annotations
@@ -33,3 +34,16 @@ class Update(Message):
     version: int
     reads: bool
     value: Array
+
+
+class Slice(Message):
+    """The part of a round's parameters that a server holds, for the one that publishes them."""
+
+    round: int
+    value: Array
+
+
+class Finish(Message):
+    """Training is over in the middle of a round: send what you have, as the parameters of ``round``."""
+
+    round: int

@@ -1,7 +1,7 @@
 """Asynchronous training: which updates may meet which version of the parameters, and when.
 
-Every worker computes gradients of its own share of the data at its own pace, held back by a barrier. One server applies
-the updates and answers reads (``server.py``, ``worker.py``).
+Every worker computes gradients of its own share of the data at its own pace, held back by a barrier. Servers
+apply the updates and answer reads (``server.py``, ``worker.py``), each for its own slice of the parameters.
 
 References
 ----------
@@ -26,7 +26,7 @@ from emuml.protocols.async_updates.barriers import BSP, Barrier
 from emuml.protocols.async_updates.messages import Update, View
 from emuml.protocols.async_updates.problem import SharedProblem
 from emuml.protocols.async_updates.server import OnLost, Server
-from emuml.protocols.async_updates.worker import SERVER, Worker
+from emuml.protocols.async_updates.worker import Worker
 from emuml.roster import Roster
 from emuml.shapes import Push
 from emuml.spec import check
@@ -69,6 +69,7 @@ class AsyncUpdates:
             steps where a worker has to make them on its own copy.
         """
         workers = roster.of("worker")
+        servers = roster.of("server")
         self._check_servers(roster)
         workload.partition_bounds(len(workers))
         if not isinstance(workload, SharedProblem):
@@ -79,16 +80,19 @@ class AsyncUpdates:
                 "workload.optimizer",
                 "an optimizer without state, such as gradient-descent",
             )
-        found: dict[NodeId, tuple[str, Factory]] = {
-            SERVER: ("server", partial(Server, self.barrier, workload, roster, self.on_lost))
-        }
+        if len(servers) > workload.initial.shape[0]:
+            most = workload.initial.shape[0]
+            raise UserError(f"got {len(servers)} for {most} parameters", "cluster.servers", f"1 to {most}")
+        server = partial(Server, self.barrier, workload, roster, self.on_lost)
+        found: dict[NodeId, tuple[str, Factory]] = dict.fromkeys(servers, ("server", server))
         for id in workers:
             found[id] = ("worker", partial(Worker, self.barrier, workload, id.index, len(workers)))
         return found
 
     def _check_servers(self, roster: Roster) -> None:
-        if roster.of("server") != (SERVER,):
-            raise UserError(f"got {len(roster.of('server'))} servers", "cluster.servers", "1 for asynchronous updates")
+        count = len(roster.of("server"))
+        if count < 1 or (count > 1 and self.on_lost == "evict"):
+            raise UserError(f"got {count} servers", "cluster.servers", "1 where lost workers are evicted, else any")
 
     def parameters(self, result: Outcome) -> NDArray[Any]:
         """Return the parameters that were published last."""
@@ -99,7 +103,7 @@ class AsyncUpdates:
         self._check_servers(roster)
         sizes = (0, 0)
         if problem is not None:
-            value = np.zeros(problem.initial.shape)
+            value = np.zeros(-(-problem.initial.shape[0] // len(roster.of("server"))))
             sizes = size_bytes(View(1, 0, 0, 0, value)), size_bytes(Update(1, 0, 0, True, value))
         return Push(sizes[0], 1.0, sizes[1], self.barrier)
 
@@ -109,4 +113,7 @@ class AsyncUpdates:
 
     def redo(self, lost: frozenset[NodeId]) -> tuple[str, ...]:
         """Return what is done again after a loss: the open iteration of a worker, everything of the server."""
-        return tuple("training from the start" if n == SERVER else f"the open iteration of {n}" for n in sorted(lost))
+        return tuple(
+            f"training of the parameters of {n}" if n.role == "server" else f"the open iteration of {n}"
+            for n in sorted(lost)
+        )

@@ -1,4 +1,7 @@
-"""The server of asynchronous training: holds the table, applies updates, and lets workers read when they may.
+"""A server of asynchronous training: holds the table, applies updates, and lets workers read when they may.
+
+Each of several servers does so for its own slice of the parameters, by its own clocks. The first one publishes: it
+gathers the slices of each round, and those of the last one before it stops.
 
 1. Each (worker, clock) is applied once: an update counts only if its clock is the number of updates that its worker has
    had applied.
@@ -16,8 +19,10 @@ from emuml.message import Array
 from emuml.node import Node, NodeId, PeerState
 from emuml.parameters import ParameterBlocks
 from emuml.protocols.async_updates.barriers import Barrier
-from emuml.protocols.async_updates.messages import Read, Update, View
+from emuml.protocols.async_updates.gathering import Gathering
+from emuml.protocols.async_updates.messages import Finish, Read, Slice, Update, View
 from emuml.protocols.async_updates.problem import SharedProblem
+from emuml.protocols.async_updates.slices import slice_of
 from emuml.roster import Roster
 
 if TYPE_CHECKING:
@@ -28,10 +33,10 @@ OnLost = Literal["wait", "evict"]
 
 
 class Server(Node):
-    """Applies pushes to the table and answers reads under a barrier."""
+    """Applies pushes to its part of the table and answers reads under a barrier."""
 
-    talks_to: ClassVar[frozenset[str] | None] = frozenset({"worker"})
-    messages = (Read, View, Update)
+    talks_to: ClassVar[frozenset[str] | None] = frozenset({"worker", "server"})
+    messages = (Read, View, Update, Slice, Finish)
 
     def __init__(self, barrier: Barrier, workload: SharedProblem, roster: Roster, on_lost: OnLost) -> None:
         self.barrier, self.workload, self.stop, self.on_lost = barrier, workload, roster.stop, on_lost
@@ -39,8 +44,13 @@ class Server(Node):
 
     def on_start(self, ctx: Context, saved: Saved) -> None:
         """Begin with the initial parameters; workers ask."""
-        self.table = ParameterBlocks(self.workload.initial)
-        self.table.state = self.workload.start()
+        others = ctx.peers("server")
+        whole = self.workload.initial
+        mine = slice_of(ctx.id.index, len(others) + 1, whole.shape[0])
+        self.table = ParameterBlocks(whole[mine] if others else whole)
+        self.table.state = tuple(part[mine] for part in self.workload.start()) if others else self.workload.start()
+        self.first = min((ctx.id, *others))
+        self.gathering = Gathering(ctx.id, others)
         self.completed = [0] * self.workers
         self.evicted: set[int] = set()
         self.waiting: dict[int, float] = {}  # worker -> since when
@@ -48,7 +58,8 @@ class Server(Node):
         self.pushes = self.skipped = self.reported = 0
         self.ended = False
         self.count_anew()
-        ctx.publish(0, self.table.values)
+        if ctx.id == self.first:
+            ctx.publish(0, whole)
 
     def count_anew(self) -> None:
         """Start counting what the next log reports."""
@@ -61,9 +72,19 @@ class Server(Node):
         """Clocks of the workers that count."""
         return [clock for worker, clock in enumerate(self.completed) if worker not in self.evicted]
 
-    def on_message(self, ctx: Context, sender: NodeId, message: Read | Update) -> None:
+    def on_message(self, ctx: Context, sender: NodeId, message: Read | Update | Slice | Finish) -> None:
+        """Take what workers push and want, and what other servers hold."""
+        if isinstance(message, Slice):
+            self.gathering.add(message.round, sender, message.value)
+            self.publish(ctx)
+        elif isinstance(message, Finish):
+            self.ended = True
+            ctx.send(self.first, Slice(message.round, self.table.values))
+        elif not self.ended:
+            self.from_worker(ctx, sender.index, message)
+
+    def from_worker(self, ctx: Context, worker: int, message: Read | Update) -> None:
         """Apply a push that is new, note who waits to read, and let those read who may."""
-        worker = sender.index
         if isinstance(message, Read):
             self.wants(ctx, worker)
         elif message.life == ctx.incarnation:
@@ -108,11 +129,13 @@ class Server(Node):
         state, after = self.workload.apply(self.table.state, self.table.values, push, updates[0].clock)
         self.table.on_step(after, state)
         rounds = self.table.version if self.barrier.in_step else self.pushes // self.workers
-        self.ended = self.stop.reached(rounds, self.table.version, ctx.now)
-        if rounds > self.reported or self.ended:
-            self.report(ctx, max(rounds, self.reported + 1))
-        if self.ended:
-            ctx.stop(f"{rounds} rounds done")
+        if ctx.id == self.first:
+            self.ended = self.stop.reached(rounds, self.table.version, ctx.now)
+        if rounds > self.reported:
+            self.report(ctx, rounds)
+        elif self.ended:  # in the middle of a round
+            self.gathering.finish(ctx, rounds + 1)
+            self.report(ctx, rounds + 1)
 
     def release(self, ctx: Context) -> None:
         """Send views to those who wait and may start, in their order."""
@@ -129,26 +152,40 @@ class Server(Node):
                 ctx.send(NodeId("worker", worker), view)
 
     def report(self, ctx: Context, round: int) -> None:
-        """Log what a round was like, then publish its parameters; rounds are counted from 1."""
-        ctx.log(
-            round=round,
-            updates=self.table.version,
-            staleness_mean=_mean(self.staleness),
-            staleness_max=max(self.staleness, default=0),
-            staleness=_text(self.staleness),
-            lead=_text(self.leads),
-            spread=max(self.completed) - min(self.members, default=0),
-            blocked_s=self.blocked_s,
-            evicted=len(self.evicted),
-            skipped=self.skipped,
-        )
+        """Note what a round was like and what it came to; rounds are counted from 1."""
+        log = {
+            "round": round,
+            "updates": self.table.version,
+            "staleness_mean": _mean(self.staleness),
+            "staleness_max": max(self.staleness, default=0),
+            "staleness": _text(self.staleness),
+            "lead": _text(self.leads),
+            "spread": max(self.completed) - min(self.members, default=0),
+            "blocked_s": self.blocked_s,
+            "evicted": len(self.evicted),
+            "skipped": self.skipped,
+        }
         self.count_anew()
         self.reported = round
-        ctx.publish(round, self.table.values)
+        if ctx.id != self.first:
+            ctx.send(self.first, Slice(round, self.table.values))
+            return
+        self.gathering.add(round, ctx.id, self.table.values, log)
+        self.publish(ctx)
+
+    def publish(self, ctx: Context) -> None:
+        """Log and publish the rounds whose parameters are whole, in their order; stop after the last."""
+        for round, log, parameters in self.gathering.whole():
+            ctx.log(**log)
+            ctx.publish(round, parameters)
+            if self.ended and round == self.reported:
+                ctx.stop(f"{round} rounds done")
 
     def on_peer(self, ctx: Context, peer: NodeId, state: PeerState) -> None:
         """Wait for a worker that is down, or go on without it, as was asked for."""
         worker = peer.index
+        if peer.role == "server":
+            return
         if state is PeerState.RESTARTED:
             self.waiting.pop(worker, None)  # its former life waited
         elif state is PeerState.DOWN and self.on_lost == "evict":
@@ -158,7 +195,9 @@ class Server(Node):
             self.release(ctx)
 
     def waiting_for(self) -> str:
-        """Name the workers that hold the others back."""
+        """Name the workers that hold the others back, or the servers whose slices are missing."""
+        if self.ended:
+            return self.gathering.waiting_for()
         slowest = min(self.members, default=0)
         behind = [w for w, clock in enumerate(self.completed) if clock == slowest and w not in self.evicted]
         shown = ", ".join(f"worker-{w}" for w in behind[:8])

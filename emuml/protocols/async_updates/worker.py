@@ -1,7 +1,7 @@
 """The worker of asynchronous training: computes from the copy that it has, and fetches a new one when it must.
 
-Between fetches its copy takes its own updates at once, so that it reads its own writes. What the server has not
-confirmed by a view is kept and sent again when their session is renewed; the server takes each update once.
+Between fetches its copy takes its own updates at once, so that it reads its own writes. What the servers have not
+confirmed by a view is kept and sent again when a session is renewed; a server takes each update once.
 """
 
 from __future__ import annotations
@@ -12,45 +12,51 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from emuml.message import Array
 from emuml.node import Node, NodeId, PeerState
 from emuml.protocols.async_updates.barriers import Barrier
-from emuml.protocols.async_updates.messages import Read, Update, View
+from emuml.protocols.async_updates.messages import Finish, Read, Slice, Update, View
 from emuml.protocols.async_updates.problem import SharedProblem
+from emuml.protocols.async_updates.slices import cut, joined
 
 if TYPE_CHECKING:
     from emuml.blocks import Saved
     from emuml.context import Context
-
-SERVER = NodeId("server", 0)
 
 
 class Worker(Node):
     """Repeats: read, compute a gradient of its share of the data, push it."""
 
     talks_to: ClassVar[frozenset[str] | None] = frozenset({"server"})
-    messages = (Read, View, Update)
+    messages = (Read, View, Update, Slice, Finish)
 
     def __init__(self, barrier: Barrier, workload: SharedProblem, index: int, workers: int) -> None:
         self.barrier, self.workload, self.index, self.workers = barrier, workload, index, workers
 
     def on_start(self, ctx: Context, saved: Saved) -> None:
         """Ask where to go on."""
-        self.reset(ctx)
+        self.servers = ctx.peers("server")
+        self.begin_anew(ctx)
 
-    def reset(self, ctx: Context) -> None:
-        """Forget a former life of the server, and ask the new one."""
+    def begin_anew(self, ctx: Context) -> None:
+        """Forget what former lives of servers said, and ask all of them."""
         ctx.cancel("gradient")
-        self.view: View | None = None
-        self.unconfirmed: list[Update] = []
+        self.views: dict[NodeId, View] = {}
+        self.fetched: list[View] = []
+        self.unconfirmed: list[dict[NodeId, Update]] = []
         self.clock = -1
         self.waits = True
-        ctx.send(SERVER, Read())
+        for server in self.servers:
+            ctx.send(server, Read())
 
     def on_message(self, ctx: Context, sender: NodeId, message: View) -> None:
-        """Go on with a view that was waited for; repeated ones and those of a former life change nothing."""
-        if not self.waits or (self.view is not None and message.life < self.view.life) or message.clock <= self.clock:
+        """Go on when every server has sent a view that was waited for; others change nothing."""
+        if not self.waits or message.clock <= self.clock:
             return
-        self.view, self.waits = message, False
-        self.unconfirmed.clear()
-        self.begin(ctx, message.clock, message.value)
+        self.views[sender] = message
+        if len(self.views) == len(self.servers):
+            self.fetched = [self.views[server] for server in self.servers]
+            self.views, self.waits = {}, False
+            self.unconfirmed.clear()
+            # A server that missed a push of a former life is behind the others, which take no push twice.
+            self.begin(ctx, min(view.clock for view in self.fetched), joined([view.value for view in self.fetched]))
 
     def begin(self, ctx: Context, clock: int, copy: Array) -> None:
         """Compute iteration ``clock`` from a copy of the parameters."""
@@ -59,12 +65,15 @@ class Worker(Node):
 
     def on_computed(self, ctx: Context, tag: Hashable, result: Any) -> None:
         """Push, and go on at once if the copy is fresh enough for the next iteration."""
-        view, slack = self.view, self.barrier.slack
-        assert view is not None
-        goes_on = slack is not None and view.slowest >= self.clock + 1 - slack
-        update = Update(view.life, self.clock, view.version, not goes_on, result)
-        self.unconfirmed.append(update)
-        ctx.send(SERVER, update)
+        slack = self.barrier.slack
+        goes_on = slack is not None and min(view.slowest for view in self.fetched) >= self.clock + 1 - slack
+        parts = zip(self.servers, self.fetched, cut(result, len(self.servers)), strict=True)
+        updates = {
+            server: Update(view.life, self.clock, view.version, not goes_on, part) for server, view, part in parts
+        }
+        self.unconfirmed.append(updates)
+        for server, update in updates.items():
+            ctx.send(server, update)
         self.waits = not goes_on
         if goes_on:
             _, copy = self.workload.apply((), self.copy, result, self.clock)
@@ -73,13 +82,16 @@ class Worker(Node):
     def on_peer(self, ctx: Context, peer: NodeId, state: PeerState) -> None:
         """Say again what a broken session may have lost; begin anew with a server that did."""
         if state is PeerState.RESTARTED:
-            self.reset(ctx)
+            self.begin_anew(ctx)
         elif state is PeerState.UP:
-            for update in self.unconfirmed:
-                ctx.send(SERVER, update)
+            for updates in self.unconfirmed:
+                ctx.send(peer, updates[peer])
             if self.waits and not self.unconfirmed:
-                ctx.send(SERVER, Read())
+                ctx.send(peer, Read())
 
     def waiting_for(self) -> str:
         """Say what it waits for."""
-        return f"a view for iteration {self.clock + 1}" if self.waits else f"its gradient of iteration {self.clock}"
+        if not self.waits:
+            return f"its gradient of iteration {self.clock}"
+        missing = ", ".join(str(server) for server in self.servers if server not in self.views)
+        return f"a view for iteration {self.clock + 1} from {missing}"
