@@ -255,7 +255,7 @@ def _finite(values: NDArray[Any], entries: int) -> Vector:
         own = owned(values)
     if not np.isfinite(own).all():
         at = int(np.flatnonzero(~np.isfinite(own))[0])
-        raise UserError(f"values[{at}] is {values[at]}", "CsrMatrix.values", "finite numbers of float64")
+        raise UserError(f"values[{at}] is {values[at]!s}", "CsrMatrix.values", "finite numbers of float64")
     return own
 
 

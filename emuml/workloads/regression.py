@@ -198,7 +198,8 @@ class Regression:
         largest = largest_eigenvalue(features)
         curvature = float(LOSSES[self.model].curvature * largest / len(features) + 2.0 * self.l2)
         if not 0 < curvature < float("inf"):
-            raise UserError(f"the objective has curvature {curvature}", self._where, "columns that vary", "give a rate")
+            allowed = "columns that vary and whose squares are finite"
+            raise UserError(f"the objective has curvature {curvature}", self._where, allowed, "give a rate")
         return replace(self.optimizer, rate=1.0 / curvature)
 
     def _names(self, table: Table) -> tuple[str, ...]:

@@ -220,6 +220,21 @@ def test_a_matrix_of_zeros_has_no_curvature(columns):
     assert largest_eigenvalue(CsrMatrix(np.zeros(4, np.int64), np.empty(0, np.int32), columns)) == 0.0
 
 
+@pytest.mark.parametrize("columns", [3, SMALL + 50])
+@pytest.mark.parametrize("size", [1e-150, 1e150])
+def test_entries_far_from_one_curve_as_they_should(columns, size):
+    found = largest_eigenvalue(CsrMatrix.from_scipy(sparse.csr_array(size * np.eye(3, columns))))
+    assert found == pytest.approx(size**2, rel=1e-12)
+
+
+@pytest.mark.parametrize("columns", [3, SMALL + 50])
+@pytest.mark.parametrize("full", [False, True])
+def test_entries_whose_squares_overflow_need_a_rate(columns, full):
+    X = 1e200 * np.eye(3, columns)
+    with pytest.raises(UserError, match=r"curvature inf; allowed: .* whose squares are finite; give a rate"):
+        LinearRegression(data=(X if full else sparse.csr_array(X), np.arange(3.0)), standardize=False).problem(1)
+
+
 def test_the_iteration_starts_where_no_symmetry_hides_the_answer():
     # Rows (1, -1): the eigenvector of the largest eigenvalue is orthogonal to the vector of ones.
     pairs = np.kron(np.eye(150), [1.0, -1.0])
