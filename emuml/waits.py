@@ -136,11 +136,7 @@ class Receive(Wait[T]):
         where: Callable[[Any], bool] | None,
         timeout_s: float | None,
     ) -> None:
-        super().__init__(desk)
-        self.types, self.sender, self.where, self.timeout_s = types, sender, where, timeout_s
-        self._reset()
-
-    def _reset(self) -> None:
+        self.desk, self.types, self.sender, self.where, self.timeout_s = desk, types, sender, where, timeout_s
         self._scanned, self._found, self._expired, self._timer = 0, -1, False, ""
 
     def is_ready(self) -> bool:
@@ -176,7 +172,7 @@ class Receive(Wait[T]):
     def withdraw(self) -> None:
         """Stop the clock."""
         self.desk.cancel_timer(self._timer)
-        self._reset()
+        self._scanned, self._found, self._expired, self._timer = 0, -1, False, ""
 
     def __str__(self) -> str:
         parts = [kind.__name__ for kind in self.types]

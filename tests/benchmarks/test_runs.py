@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import emuml
-from benchmarks import csr, erasurehead_delays, start
+from benchmarks import csr, erasurehead_delays, script, start
 
 
 def test_the_bound_is_the_emulated_time() -> None:
@@ -60,3 +60,21 @@ def test_figures_of_a_sparse_run_leave_out_data_and_metrics() -> None:
     assert (alone.ratio, alone.reached) == (1.5, True)
     assert whole.ratio == pytest.approx(6 / 11, abs=5e-4)
     assert seconds.details == run
+
+
+def test_both_forms_of_the_benchmark_do_the_same() -> None:
+    assert {script.emulate(form, 3, 4) for form in script.FORMS} == {4 + 2 * 3 * 4}
+    lives = {form: script.alive(form) for form in script.FORMS}
+    event = script.fx.Received(script.MASTER, script.Ask(3))
+    assert lives["scripts"].handle(event, 1.0) == lives["handlers"].handle(event, 1.0)
+    assert {script.feed(life, 10) for life in lives.values()} == {10}
+
+
+@pytest.mark.slow
+def test_scripts_and_handlers_are_measured_in_turns() -> None:
+    figures = script.measure(brief=True)
+    assert {name: figure.target for name, figure in figures.items()} == {
+        "emulated, 10 workers": None,
+        "by hand": None,
+        "added_us": None,
+    }
