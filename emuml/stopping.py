@@ -10,9 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Gt, Le
 
+from emuml.errors import UserError
 from emuml.spec import check
+
+STEPS_MAX = 10**12
+"""More rounds or updates are no training but a slip of the finger."""
+LIMIT_MAX_S = 1e12
 
 
 @dataclass(frozen=True)
@@ -53,9 +58,15 @@ class Never(StopCondition):
 
 @dataclass(frozen=True)
 class Rounds(StopCondition):
-    """After ``count`` rounds."""
+    """After ``count`` rounds, at most 10**12.
 
-    count: Annotated[int, Gt(0)]
+    Parameters
+    ----------
+    count : int
+        How many.
+    """
+
+    count: Annotated[int, Gt(0), Le(STEPS_MAX)]
 
     def steps_max(self) -> int:
         """See :class:`StopCondition`."""
@@ -68,9 +79,15 @@ class Rounds(StopCondition):
 
 @dataclass(frozen=True)
 class Updates(StopCondition):
-    """After ``count`` updates of the parameters."""
+    """After ``count`` updates of the parameters, at most 10**12.
 
-    count: Annotated[int, Gt(0)]
+    Parameters
+    ----------
+    count : int
+        How many.
+    """
+
+    count: Annotated[int, Gt(0), Le(STEPS_MAX)]
 
     def steps_max(self) -> int:
         """See :class:`StopCondition`."""
@@ -83,9 +100,15 @@ class Updates(StopCondition):
 
 @dataclass(frozen=True)
 class Seconds(StopCondition):
-    """At the first step at or after ``limit_s`` seconds of the engine's clock."""
+    """At the first step at or after ``limit_s`` seconds of the engine's clock, at most 1e12.
 
-    limit_s: Annotated[float, Ge(0)]
+    Parameters
+    ----------
+    limit_s : float
+        Seconds of the engine's clock.
+    """
+
+    limit_s: Annotated[float, Ge(0), Le(LIMIT_MAX_S)]
 
     def reached(self, rounds: int, updates: int, now_s: float) -> bool:
         """See :class:`StopCondition`."""
@@ -94,7 +117,15 @@ class Seconds(StopCondition):
 
 @dataclass(frozen=True)
 class TargetLoss(StopCondition):
-    """When the observed ``metric`` is at most ``value``."""
+    """When the observed ``metric`` is at most ``value``.
+
+    Parameters
+    ----------
+    value : float
+        To be reached or passed downwards.
+    metric : str
+        A metric of the workload.
+    """
 
     value: float
     metric: str = "train_loss"
@@ -110,9 +141,20 @@ class TargetLoss(StopCondition):
 
 @dataclass(frozen=True)
 class AnyOf(StopCondition):
-    """Whichever of ``conditions`` comes first."""
+    """Whichever of ``conditions`` comes first; there is at least one, for nothing ends by none.
+
+    Parameters
+    ----------
+    conditions : tuple of StopCondition
+        At least one.
+    """
 
     conditions: tuple[StopCondition, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.conditions:
+            raise UserError("got an empty list", "AnyOf.conditions", "at least one condition")
 
     def steps_max(self) -> int | None:
         """See :class:`StopCondition`."""

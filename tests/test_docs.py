@@ -80,6 +80,12 @@ def test_figure_of_the_readme_comes_from_the_code() -> None:
     assert "docs/figures/stragglers.svg" in README
 
 
+def test_the_page_of_settings_comes_from_the_declarations() -> None:
+    """Run docs/settings.py after a declaration has changed."""
+    path = PROJECT / "docs" / "settings.py"
+    assert runpy.run_path(str(path))["page"]() == path.with_suffix(".md").read_text()
+
+
 def test_readme_yaml_is_an_experiment() -> None:
     (text,) = [text for language, text in BLOCKS if language == "yaml"]
     loaded = loads(text)
@@ -110,3 +116,8 @@ def test_readme_errors_are_what_is_printed(
 def test_links_lead_to_files_that_are_there(page: Path) -> None:
     for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
         assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+def test_every_setting_has_its_meaning() -> None:
+    page = (PROJECT / "docs" / "settings.md").read_text()
+    assert [line for line in page.splitlines() if line.endswith("|  |")] == []

@@ -36,7 +36,15 @@ class Network:
 
 @dataclass(frozen=True)
 class Storage:
-    """Stable storage of a node: an operation takes ``latency_s + size / bytes_per_s``; operations are FIFO."""
+    """Stable storage of a node: an operation takes ``latency_s + size / bytes_per_s``; operations are FIFO.
+
+    Parameters
+    ----------
+    latency_s : float
+        Of each operation, in seconds.
+    bytes_per_s : float, optional
+        ``None`` means that size costs nothing.
+    """
 
     latency_s: Annotated[float, Ge(0)] = 0.0
     bytes_per_s: Annotated[float, Gt(0)] | None = None
@@ -77,9 +85,18 @@ class Cluster:
 
     Parameters
     ----------
-    workers, servers : int
+    workers : int
+        How many compute.
+    servers : int
+        How many hold parameters.
     compute : ComputeModel
         Law of task durations on nodes of role ``worker``. Other roles take no time.
+    network : Network
+        Links, each by itself.
+    storage : Storage
+        Stable storage of each node.
+    detection : Detection
+        When the others learn of a crash.
     cores : int
         Task slots per node.
     cancel_lag_s : float

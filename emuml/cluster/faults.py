@@ -24,7 +24,19 @@ After = tuple[str, int]
 
 @dataclass(frozen=True)
 class Fault:
-    """Base of all faults."""
+    """Base of all faults; exactly one of ``at_s`` and ``after`` says when one strikes.
+
+    Parameters
+    ----------
+    node : str
+        Whom it strikes, such as ``"worker-3"``.
+    at_s : float, optional
+        Seconds of the engine's clock.
+    after : (str, int), optional
+        A logged counter and its value, such as ``("round", 17)``.
+    for_s : float
+        How many seconds it lasts.
+    """
 
     def __post_init__(self) -> None:
         check(self)
@@ -58,10 +70,6 @@ class Crash(Fault):
 
     Parameters
     ----------
-    node : str
-        Such as ``"worker-3"``.
-    at_s, after
-        When: seconds of the engine's clock, or a logged counter.
     restart_after_s : float, optional
         Seconds from the crash to the start of the next incarnation.
     restart_after : (str, int), optional
@@ -101,7 +109,13 @@ class Hang(Fault):
 
 @dataclass(frozen=True)
 class Partition(Fault):
-    """Messages between two groups of nodes stop for ``for_s`` seconds."""
+    """Messages between two groups of nodes stop for ``for_s`` seconds.
+
+    Parameters
+    ----------
+    first, second : tuple of str
+        Nodes of either side.
+    """
 
     first: tuple[str, ...]
     second: tuple[str, ...]
@@ -112,7 +126,15 @@ class Partition(Fault):
 
 @dataclass(frozen=True)
 class SlowLink(Fault):
-    """The latency between two nodes grows by ``latency_s`` for ``for_s`` seconds."""
+    """The latency between two nodes grows by ``latency_s`` for ``for_s`` seconds.
+
+    Parameters
+    ----------
+    first, second : str
+        The ends of the link.
+    latency_s : float
+        Seconds that are added.
+    """
 
     first: str
     second: str
@@ -124,7 +146,13 @@ class SlowLink(Fault):
 
 @dataclass(frozen=True)
 class SlowNode(Fault):
-    """Compute of a node takes ``factor`` times as long for ``for_s`` seconds."""
+    """Compute of a node takes ``factor`` times as long for ``for_s`` seconds.
+
+    Parameters
+    ----------
+    factor : float
+        How many times as long.
+    """
 
     node: str
     factor: Annotated[float, Gt(0)]
@@ -135,7 +163,13 @@ class SlowNode(Fault):
 
 @dataclass(frozen=True)
 class FaultPlan:
-    """Faults of one run, in any order."""
+    """Faults of one run, in any order.
+
+    Parameters
+    ----------
+    faults : tuple of Fault
+        Both engines execute :class:`Crash` and :class:`Start`; plans with others are refused by name for now.
+    """
 
     faults: tuple[Fault, ...] = ()
 

@@ -29,6 +29,7 @@ class Experiment:
     protocol : TrainingProtocol
         Such as ``GradientCoding(code=FractionalRepetition(replication=3), collect=15)``.
     cluster : Cluster
+        How many nodes, and the laws that they follow.
     rounds : int, optional
         Shorthand for ``stop=Rounds(rounds)``.
     seed : int
@@ -36,6 +37,7 @@ class Experiment:
     stop : StopCondition, optional
         Conditions combine with ``|``. One of ``rounds`` and ``stop`` is needed.
     faults : FaultPlan
+        What goes wrong.
     name : str
         For folders and reports.
 

@@ -45,7 +45,13 @@ class Constant(Schedule):
 
 @dataclass(frozen=True)
 class Exponential(Schedule):
-    """Rate times ``decay`` to the power of the round."""
+    """Rate times ``decay`` to the power of the round.
+
+    Parameters
+    ----------
+    decay : float
+        Factor from one round to the next.
+    """
 
     decay: Annotated[float, Gt(0), Le(1)]
 
@@ -62,7 +68,13 @@ class Exponential(Schedule):
 
 @dataclass(frozen=True)
 class InverseTime(Schedule):
-    """Rate divided by ``1 + decay * round``."""
+    """Rate divided by ``1 + decay * round``.
+
+    Parameters
+    ----------
+    decay : float
+        How much is added to the divisor in each round.
+    """
 
     decay: Annotated[float, Ge(0)]
 
