@@ -19,8 +19,8 @@ HEAD = """\
 # Every setting
 
 What a file of an experiment may hold, made from the declarations by `docs/settings.py`. `kind` names a class; its other
-keys are the fields below. Plain text is a kind without parameters: `protocol: gradient-coding`. On the command line keys
-are joined by points: `cluster.compute.mean_s=0.2`. In Python the same fields are arguments of the classes.
+keys are the fields below. Plain text is a kind without parameters: `protocol: gradient-coding`. On the command line
+keys are joined by points: `cluster.compute.mean_s=0.2`. In Python the same fields are arguments of the classes.
 """
 FAMILIES = {
     "workload": "What is trained", "optimizer": "How steps are made", "schedule": "How the rate changes",
