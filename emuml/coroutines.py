@@ -53,6 +53,8 @@ class _NoLoop:
     """Stands where asyncio looks for its event loop: no timer, task or future of it can be made."""
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # asked by the language, not by asyncio
+            raise AttributeError(name)
         frame: FrameType | None = sys._getframe(1)
         what = f"the event loop's {name}"
         while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "asyncio":

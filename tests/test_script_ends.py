@@ -10,6 +10,7 @@ import pytest
 
 from emuml import coroutines
 from emuml.directory import Directory
+from emuml.errors import StaleContext
 from tests.lives import LINKS, ROSTER, SERVER, Text, task
 from tests.scripts import Played
 
@@ -212,3 +213,26 @@ print("end")
 """
     done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("end\n", "")
+
+
+def test_a_dead_life_that_runs_all_the_same_has_no_effect():
+    """2.4: whoever closes a coroutine by force finds all that it was handed stale."""
+
+    async def play(node, tell):
+        job = node.compute(task())
+        try:
+            await node.receive(Text)
+        finally:
+            tell("finally")
+            try:
+                await job
+            finally:
+                node.send(SERVER, Text("goodbye"))
+
+    played = Played(play)
+    (coroutine,) = coroutines._suspended[played.directory]
+    with pytest.raises(StaleContext) as refused:
+        coroutine.close()
+    assert refused.value.args == ("worker-1", "send")
+    assert refused.value.__context__.args == ("worker-1", "await")
+    assert (played.told, played.life.sent) == (["finally"], {})
