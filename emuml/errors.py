@@ -61,6 +61,19 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else ""
 
 
+def printable(text: str) -> str:
+    r"""Return a text as a terminal may show it, in one line: what is no visible character is written as an escape.
+
+    Examples
+    --------
+    >>> print(printable("café\n\x1b[31m"))
+    café\n\x1b[31m
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
 class ContractError(EmumlError):
     """A protocol author's mistake against the node contract, raised where it was made."""
 

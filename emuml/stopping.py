@@ -154,7 +154,7 @@ class AnyOf(StopCondition):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.conditions:
-            raise UserError("got an empty list", "AnyOf.conditions", "at least one condition")
+            raise UserError("got []", "AnyOf.conditions", "at least one condition")
 
     def steps_max(self) -> int | None:
         """See :class:`StopCondition`."""

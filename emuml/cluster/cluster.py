@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Gt, Le
 
-from emuml.cluster.compute import ComputeModel, Instant
+from emuml.cluster.compute import MOST_S, ComputeModel, Instant
 from emuml.errors import UserError
 from emuml.spec import check
 
@@ -22,13 +22,13 @@ class Network:
     Parameters
     ----------
     latency_s : float
-        One way, in seconds.
+        One way, in seconds, at most 1e12.
     bandwidth_bps : float, optional
-        Bits per second of each link and direction; ``None`` means that size costs nothing.
+        Bits per second of each link and direction, at least 1e-6; ``None`` means that size costs nothing.
     """
 
-    latency_s: Annotated[float, Ge(0)] = 0.0
-    bandwidth_bps: Annotated[float, Gt(0)] | None = None
+    latency_s: Annotated[float, Ge(0), Le(MOST_S)] = 0.0
+    bandwidth_bps: Annotated[float, Ge(1e-6)] | None = None
 
     def __post_init__(self) -> None:
         check(self)

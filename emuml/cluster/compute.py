@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Annotated, Literal, Protocol
 
 import numpy as np
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Gt, Le
 from numpy.typing import ArrayLike, NDArray
 
 from emuml import _kernels
@@ -29,9 +29,17 @@ Sampler = Callable[[int, float], float]
 
 Floats = NDArray[np.float64]
 
+LEAST_S, MOST_S = 1e-12, 1e12
+"""Bounds of declared times in seconds: beyond them the sums and squares that theory takes are no numbers any more."""
+ERASUREHEAD_ENTRIES_MAX = 10_000_000
+
 
 class ComputeModel(Protocol):
-    """What every compute law answers; times are in seconds, ``load`` is dimensionless and positive."""
+    """What every compute law answers; times are in seconds, ``load`` is dimensionless and positive.
+
+    A law of finitely many durations may answer ``atoms(load)``, too: all of them in seconds, ascending, each once. Its
+    moments in theory are exact then.
+    """
 
     def sampler(self, seed: int, node: NodeId) -> Sampler:
         """Return the function that gives this node's durations by (draw, load)."""
@@ -85,6 +93,10 @@ class _Certain:
         """See :class:`ComputeModel`."""
         return np.full(check_quantiles(q).shape, self.mean(load))
 
+    def atoms(self, load: float = 1.0) -> Floats:
+        """Return the one possible duration in seconds."""
+        return np.array([self.mean(load)])
+
 
 @dataclass(frozen=True)
 class Instant(_Certain):
@@ -102,7 +114,7 @@ class Constant(_Certain):
     Parameters
     ----------
     seconds : float
-        Seconds per unit of load, > 0; :class:`Instant` is the law for no time at all.
+        Seconds per unit of load, from 1e-12 to 1e12; :class:`Instant` is the law for no time at all.
 
     Examples
     --------
@@ -110,7 +122,7 @@ class Constant(_Certain):
     1.5
     """
 
-    seconds: Annotated[float, Gt(0)]
+    seconds: Annotated[float, Ge(LEAST_S), Le(MOST_S)]
 
     def __post_init__(self) -> None:
         check(self)
@@ -131,9 +143,9 @@ class ShiftedExponential:
     Parameters
     ----------
     shift_s : float
-        Seconds per unit of load that always pass, >= 0.
+        Seconds per unit of load that always pass, from 0 to 1e12.
     mean_s : float
-        Mean of the tail in seconds (per unit of load when scaled), > 0.
+        Mean of the tail in seconds (per unit of load when scaled), from 1e-12 to 1e12.
     tail : {"fixed", "scaled"}
         Whether the load scales the tail.
 
@@ -151,8 +163,8 @@ class ShiftedExponential:
     True
     """
 
-    shift_s: Annotated[float, Ge(0)]
-    mean_s: Annotated[float, Gt(0)]
+    shift_s: Annotated[float, Ge(0), Le(MOST_S)]
+    mean_s: Annotated[float, Ge(LEAST_S), Le(MOST_S)]
     tail: Literal["fixed", "scaled"] = "fixed"
 
     def __post_init__(self) -> None:
@@ -199,7 +211,7 @@ class DelayTrace:
     Parameters
     ----------
     array : ndarray, shape (rounds, workers)
-        Seconds, finite and >= 0; copied.
+        Seconds, from 0 to 1e12; copied.
 
     Raises
     ------
@@ -269,17 +281,21 @@ class DelayTrace:
         levels = np.arange(1, entries.size + 1) / entries.size
         return np.asarray(entries[np.searchsorted(levels, check_quantiles(q), side="left")])
 
+    def atoms(self, load: float = 1.0) -> Floats:
+        """Return all recorded durations in seconds, ascending, each once."""
+        return np.unique(self.array)
+
 
 def _delays(given: ArrayLike) -> Floats:
     """Return a read-only copy of a delay trace, or say what is wrong with it."""
-    where, allowed = "delay-trace.array", "finite seconds >= 0, of shape (rounds, workers)"
+    where, allowed = "delay-trace.array", "seconds from 0 to 1e12, of shape (rounds, workers)"
     try:
         delays = np.array(given, np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise UserError(f"not an array of numbers ({error})", where, allowed) from None
     if delays.ndim != 2 or delays.size == 0:
         raise UserError(f"got shape {delays.shape}", where, allowed)
-    wrong = np.argwhere(~(np.isfinite(delays) & (delays >= 0)))
+    wrong = np.argwhere(~((delays >= 0) & (delays <= MOST_S)))
     if len(wrong):
         draw, worker = (int(index) for index in wrong[0])
         raise UserError(f"entry [{draw}, {worker}] is {delays[draw, worker]}", where, allowed)
@@ -294,17 +310,21 @@ class ErasureHeadDelays:
     Parameters
     ----------
     rounds, workers : int
-        Size of the trace, > 0.
+        Size of the trace, > 0; at most ten million delays in all.
     mean_s : float
-        Mean delay in seconds, > 0.
+        Mean delay in seconds, from 1e-12 to 1e12.
     """
 
     rounds: Annotated[int, Gt(0)] = 100
     workers: Annotated[int, Gt(0)] = 30
-    mean_s: Annotated[float, Gt(0)] = 0.5
+    mean_s: Annotated[float, Ge(LEAST_S), Le(MOST_S)] = 0.5
 
     def __post_init__(self) -> None:
         check(self)
+        if self.rounds * self.workers > ERASUREHEAD_ENTRIES_MAX:
+            most = max(ERASUREHEAD_ENTRIES_MAX // self.workers, 1)
+            what = f"{self.rounds} rounds of {self.workers} workers are more than ten million delays"
+            raise UserError(what, "ErasureHeadDelays.rounds", f"an integer in 1..{most}")
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -335,6 +355,10 @@ class ErasureHeadDelays:
     def ppf(self, q: ArrayLike, load: float = 1.0) -> Floats:
         """See :class:`ComputeModel`."""
         return self.trace.ppf(q, load)
+
+    def atoms(self, load: float = 1.0) -> Floats:
+        """See :class:`DelayTrace`."""
+        return self.trace.atoms(load)
 
 
 def erasurehead_delays(rounds: int = 100, workers: int = 30, mean_s: float = 0.5) -> Floats:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from emuml.runtime.settings import RuntimeSettings
 
 
+LINES_MAX = 50
+"""Of more problems the rest is counted only."""
+
+
 class ConfigError(UserError):
     """Everything that is wrong with a configuration.
 
@@ -41,8 +45,10 @@ class ConfigError(UserError):
 
     @classmethod
     def of(cls, problems: Iterable[Problem]) -> ConfigError:
-        """Make the error of some problems: in the order of the file, each once."""
-        return cls(tuple(dict.fromkeys(str(problem) for problem in sorted(problems, key=_in_order_of_the_file))))
+        """Make the error of some problems: in the order of the file, each once, and of many the first ones."""
+        lines = tuple(dict.fromkeys(str(problem) for problem in sorted(problems, key=_in_order_of_the_file)))
+        more = len(lines) - LINES_MAX
+        return cls(lines if more <= 1 else (*lines[:LINES_MAX], f"and {more:,} more problems"))
 
 
 def _in_order_of_the_file(problem: Problem) -> tuple[str, tuple[int, ...]]:

@@ -15,7 +15,7 @@ from emuml.experiment.fitting import Fitting
 from emuml.protocol import TrainingProtocol
 from emuml.roster import Roster
 from emuml.spec import Inputs, Spec, check, to_spec
-from emuml.stopping import Rounds, StopCondition
+from emuml.stopping import STEPS_MAX, Rounds, StopCondition
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,8 @@ class Experiment:
     def _check_end(self) -> None:
         if self.rounds is None and self.stop is None:
             raise UserError("nothing says when to stop", "experiment", "rounds=100, or stop=...")
+        if self.rounds is not None and self.rounds > STEPS_MAX:
+            raise UserError(f"got {self.rounds}", "experiment.rounds", f"an integer in 1..{STEPS_MAX}")
 
     def _check_shape(self) -> None:
         """Let codes and barriers refuse what does not fit the number of workers."""

@@ -82,6 +82,8 @@ def meant(value: Any, hint: Any) -> str:
         return ""
     if bool in known and value.lower() in _BOOLEANS:
         return f"did you mean {_BOOLEANS[value.lower()]}?"
+    if {int, float} & set(known) and "_" in value and _is_number(value):
+        return f"did you mean {value.replace('_', '')}?"
     if {int, float} & set(known) and _is_number(value):
         return "write it without quotes"
     return did_you_mean(value, [part for part in known if isinstance(part, str)])
@@ -99,7 +101,7 @@ def words(hint: Any, bounds: str = "") -> str:
     """Say in words what a type accepts."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return words(arguments[0], "".join(map(_bound, arguments[1:])))
+        return words(arguments[0], " and".join(filter(None, map(_bound, arguments[1:]))))
     if origin in (Union, types.UnionType):
         return " or ".join(dict.fromkeys(words(option, bounds) for option in arguments))
     if origin is Literal:
@@ -121,5 +123,6 @@ def words(hint: Any, bounds: str = "") -> str:
 def _bound(bound: Any) -> str:
     for kind, sign, name in _BOUNDS:
         if isinstance(bound, kind):
-            return f" {sign} {getattr(bound, name):g}"
+            limit = getattr(bound, name)
+            return f" {sign} {limit if isinstance(limit, int) else format(limit, 'g')}"
     return ""

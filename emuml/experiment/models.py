@@ -39,7 +39,8 @@ def refused(cls: type, values: Mapping[str, Any]) -> list[Refused]:
         for item in error.errors():
             name = str(item["loc"][0])[:-1]
             index = next((part for part in item["loc"][1:] if isinstance(part, int)), None)
-            found.setdefault(name, Refused(name, item["type"] == "missing", index))
+            is_missing = item["type"] == "missing" and len(item["loc"]) == 1  # else an item of a list is
+            found.setdefault(name, Refused(name, is_missing, index))
         return list(found.values())
     return []
 

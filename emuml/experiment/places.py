@@ -15,9 +15,10 @@ import yaml
 from emuml import names
 from emuml.errors import UserError
 from emuml.experiment.models import fields_of
-from emuml.experiment.yaml_tree import Problem, near_file, place, scalar, shown
+from emuml.experiment.yaml_tree import Problem, is_file, near_file, place, scalar, shortened, shown
 
 _PATH = re.compile(r"[\w-]+(\[\d+\])?(\.[\w-]+(\[\d+\])?)*")
+_PATH_MAX = 200
 _SET_BY = {"partitions": "cluster.workers"}
 """Quantities that no setting is called like, and the setting that they follow from."""
 
@@ -72,10 +73,12 @@ class Places:
         if stands not in self.written:
             return None
         value = self.written[stands]
-        says_value = value.shown in error.what or (value.text is not None and value.text in error.what)
+        whole = repr(value.value)
+        what = error.what.replace(whole, value.shown) if len(whole) > len(value.shown) else error.what
+        says_value = value.shown in what or (value.text is not None and value.text in what)
         given = "" if stands != path or says_value or not path or not _is_plain(value) else f"given: {value.shown}"
         hint = error.hint or (self._near_file(value) if stands == path else "")
-        return Problem(value.place, said(path, error.what, error.allowed, hint, given))
+        return Problem(value.place, said(path, what, error.allowed, hint, given))
 
     def _path_of(self, error: UserError, part: str) -> str:
         match = _PATH.match(error.where)
@@ -118,7 +121,7 @@ class Places:
         if value.text is None or not Path(value.text).suffix:
             return ""
         path = self.folder / value.text
-        return "" if path.is_file() else near_file(path)
+        return "" if is_file(path) else near_file(path)
 
     def elsewhere(self, name: str, path: str) -> str:
         """Return which declaration has a key that is unknown at ``path``, the nearest one, or an empty string."""
@@ -127,7 +130,7 @@ class Places:
         if not owners:
             return ""
         nearest = min(owners, key=lambda owner: (_join(owner, name) in self.written, _distance(owner, path), owner))
-        return f"did you mean {_join(nearest, name)!r}{'' if nearest else ' at the top level'}?"
+        return f"did you mean {shortened(_join(nearest, name), _PATH_MAX)!r}{'' if nearest else ' at the top level'}?"
 
     def _unwritten(self) -> dict[str, type]:
         """Return the declarations that may be left out because there is one kind of them only, such as networks."""
@@ -143,7 +146,7 @@ class Places:
 def said(path: str, what: str, allowed: str = "", hint: str = "", given: str = "") -> str:
     """Return one line: the path, what is wrong, what was given, what is allowed, what was probably meant."""
     text = "; ".join(filter(None, (what, given, f"allowed: {allowed}" if allowed else "", hint)))
-    return f"{path}: {text}" if path else text
+    return f"{shortened(path, _PATH_MAX)}: {text}" if path else text
 
 
 def _is_plain(value: Written) -> bool:

@@ -7,8 +7,9 @@ Which class a field takes follows from the family of its name, and what it accep
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, get_args, get_origin
 
@@ -24,14 +25,17 @@ from emuml.experiment.hints import field_hints, holds, meant, words
 from emuml.experiment.models import Refused, fields_of, refused
 from emuml.experiment.places import Places, said
 from emuml.experiment.run_dir import FORMAT
-from emuml.experiment.yaml_tree import Pair, Problem, is_null, pairs, place, read, scalar, shown
+from emuml.experiment.yaml_tree import Pair, Problem, is_file, is_null, pairs, place, read, scalar, shortened, shown
 from emuml.roster import Roster
 from emuml.spec import InputFolder
 
 ENGINES = ("des", "tcp")
 FAMILIES_OF_LISTS = {"faults": "fault", "conditions": "stop"}
 FAMILIES_BY_FIELD = {"of": "protocol"}
+_NAME_MAX, _NAMES_MAX = 100, 1_000
 _BESIDE = ("format", "engine", "runtime")
+HINTS_MAX = 50
+"""Names that are looked for in a file with many problems: the first ones are told, and each takes its time."""
 WRONG: Final = object()
 """Stands for a value whose problems are already noted."""
 
@@ -57,6 +61,12 @@ class Reader:
         self.problems.append(Problem(place(node), said(path, what, allowed, hint)))
         return WRONG
 
+    def near(self, name: str, known: Iterable[str]) -> str:
+        """Return the nearest known name, as :func:`did_you_mean`, unless there are many names or problems already."""
+        some = list(islice(known, _NAMES_MAX))
+        is_worth_it = len(self.problems) < HINTS_MAX and len(name) < _NAME_MAX and len(some) < _NAMES_MAX
+        return did_you_mean(name, some) if is_worth_it else ""
+
     def experiment(self, root: yaml.Node) -> Any:
         """Build the experiment; what can be told of parts that are right is told even if others are wrong."""
         before = len(self.problems)
@@ -75,26 +85,33 @@ class Reader:
         given = pairs(root, "", []) if isinstance(root, yaml.MappingNode) else {}
         for name, allowed in (("format", (FORMAT,)), ("engine", ENGINES)):
             if name in given:
-                node = given[name].value
-                self.places.note(name, node)
-                found[name] = scalar(node) if isinstance(node, yaml.ScalarNode) else None
-                if found[name] not in allowed:
-                    hint = did_you_mean(str(found[name]), map(str, allowed))
-                    self.wrong(node, name, f"got {shown(node)}", ", ".join(map(str, allowed)), hint)
+                self.places.note(name, given[name].value)
+                found[name] = self.one_of(given[name].value, name, allowed)
         if "runtime" in given and not is_null(given["runtime"].value):
             from emuml.runtime.settings import RuntimeSettings
 
             found["runtime"] = self.fields(given["runtime"].value, RuntimeSettings, "runtime")
         return found
 
+    def one_of(self, node: yaml.Node, path: str, allowed: tuple[Any, ...]) -> Any:
+        """Return a scalar that is one of those allowed."""
+        value = scalar(node) if isinstance(node, yaml.ScalarNode) else None
+        if any(value == one and type(value) is type(one) for one in allowed):
+            return value
+        words = list(map(str, allowed))
+        hint = "write it without quotes" if str(value) in words else self.near(str(value), words)
+        return self.wrong(node, path, f"got {shown(node)}", ", ".join(words), hint)
+
     def _check_nodes(self, cluster: Any) -> None:
         """Note faults of nodes that the cluster does not have."""
         if not hasattr(cluster, "workers"):
             return
         known = [str(id) for id in Roster.of_counts(server=cluster.servers, worker=cluster.workers).ids]
+        are_known, told = frozenset((None, *known)), {problem.place for problem in self.problems}
         for path, value in self.places.written.items():
-            if re.match(r"faults\[\d+\]\.(node|first|second)(\[\d+\])?$", path) and value.text not in (None, *known):
-                what, hint = f"{value.shown} is not in the cluster", did_you_mean(str(value.text), known)
+            is_node = re.match(r"faults\[\d+\]\.(node|first|second)(\[\d+\])?$", path)
+            if is_node and value.text not in are_known and value.place not in told:
+                what, hint = f"{value.shown} is not in the cluster", self.near(str(value.text), known)
                 allowed = f"{_names('server', cluster.servers)}, {_names('worker', cluster.workers)}"
                 self.problems.append(Problem(value.place, said(path, what, allowed, hint)))
 
@@ -111,7 +128,7 @@ class Reader:
 
     def _say_where_unknown_keys_belong(self) -> None:
         """Give unknown keys the hint that another declaration of this file has such a key."""
-        for index, name, path, node in self._unknown:
+        for index, name, path, node in self._unknown[:HINTS_MAX]:
             where = f"{path}.{name}" if path else name
             if hint := self.places.elsewhere(name, path):
                 self.problems[index] = Problem(place(node), said(where, "unknown key", hint=hint))
@@ -140,7 +157,7 @@ class Reader:
             self.places.note(f"{path}.kind", given["kind"].value)
             cls = self.kind(given["kind"].value, family, f"{path}.kind")
         elif family in known or family == "faults":  # families of one kind, which needs no name
-            cls = names.resolve(family, next(iter(known)))
+            cls = self.loaded(node, path, lambda: names.resolve(family, next(iter(known))))
         else:
             cls = self.wrong(node, path, "kind is missing", ", ".join(sorted(known)))
         return cls if cls is WRONG else self.fields(node, cls, path, ("kind",))
@@ -150,19 +167,29 @@ class Reader:
         known = names.REGISTRY.get(family, {})
         kind = node.value if isinstance(node, yaml.ScalarNode) else None
         if isinstance(kind, str) and kind in known:
-            return names.resolve(family, kind)
+            return self.loaded(node, path, lambda: names.resolve(family, kind))
         if not isinstance(kind, str) or ":" not in kind:
             allowed = f"{', '.join(sorted(known))}, or module:Class"
             other = names.family_of(str(kind))
-            hint = f"{kind!r} is a {other}" if other else did_you_mean(str(kind), known)
+            hint = f"{kind!r} is a {other}" if other else self.near(str(kind), known)
             return self.wrong(node, path, f"{shown(node)} is unknown", allowed, hint)
-        try:
-            cls = names.load(kind)
-        except (ImportError, AttributeError, ValueError) as error:
-            return self.wrong(node, path, f"{kind!r} cannot be loaded ({error})", hint="is its folder in PYTHONPATH?")
-        if not (isinstance(cls, type) and is_dataclass(cls)):
-            return self.wrong(node, path, f"{kind!r} is no declaration", "a frozen dataclass")
+        cls = self.loaded(node, path, lambda: names.load(kind))
+        if cls is not WRONG and not (isinstance(cls, type) and is_dataclass(cls)):
+            return self.wrong(node, path, f"{shown(node)} is no declaration", "a frozen dataclass")
         return cls
+
+    def loaded(self, node: yaml.Node, path: str, load: Callable[[], Any]) -> Any:
+        """Return a class of a module, which may be the user's own and raise whatever it likes when it is imported."""
+        try:
+            cls = load()
+            if isinstance(cls, type) and is_dataclass(cls):
+                field_hints(cls)  # which may name what is not there
+            return cls
+        except ModuleNotFoundError as error:
+            why, hint = str(error), "is its folder in PYTHONPATH?"
+        except (Exception, SystemExit) as error:
+            why, hint = ": ".join(filter(None, (type(error).__name__, str(error)))), ""
+        return self.wrong(node, path, f"{shown(node)} cannot be loaded ({shortened(why, 200)})", hint=hint)
 
     def fields(self, node: yaml.Node, cls: type, path: str, beside: tuple[str, ...] = ()) -> Any:
         """Build a dataclass from a mapping of its fields; ``beside`` are keys that are read elsewhere."""
@@ -186,8 +213,8 @@ class Reader:
                 self.places.note(where, value)
                 values[name] = self.value(value, name, hints[name], where)
             elif name not in beside:
-                near = did_you_mean(name, (*known, *beside))
-                meant_fields.update(other for other in known if near == did_you_mean(name, [other]))
+                near = self.near(name, (*known, *beside))
+                meant_fields.update(other for other in known if near and near == did_you_mean(name, [other]))
                 self._unknown.append((len(self.problems), name, path, key))
                 self.wrong(key, where, "unknown key", "" if near else ", ".join((*known, *beside)) or "none", near)
         self.validate(node, cls, path, values, meant_fields)
@@ -219,8 +246,9 @@ class Reader:
                 pointed = self.places.point(misfit.error, misfit.part or path)
                 self.problems.append(pointed or Problem(place(node), said(path, str(misfit.error))))
             return WRONG
-        except (EmumlError, TypeError, ValueError) as error:
-            return self.wrong(node, path, f"{cls.__name__}: {error}")
+        except Exception as error:  # a class of the user's may refuse in its own way
+            text = str(error) if isinstance(error, EmumlError | TypeError | ValueError) else repr(error)
+            return self.wrong(node, path, f"{cls.__name__}: {shortened(text, 200)}")
 
     def value(self, node: yaml.Node, name: str, hint: Any, path: str) -> Any:
         """Return the value of one field, whatever its sort."""
@@ -278,7 +306,7 @@ class Reader:
         """Return ``path`` or ``name:path`` with the whole path of the file, if it is beside the configuration."""
         name, colon, path = value.rpartition(":")
         for before, relative in (("", value), (name + colon, path)):
-            if (self.folder / relative).is_file():
+            if is_file(self.folder / relative):
                 return f"{before}{(self.folder / relative).resolve()}"
         return value
 

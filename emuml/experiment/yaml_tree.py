@@ -8,16 +8,23 @@ known here.
 from __future__ import annotations
 
 import re
+import stat
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
-from emuml.errors import UserError, did_you_mean
+from emuml.errors import did_you_mean, printable
 from emuml.spec import class_of
 
 _TAG = "tag:yaml.org,2002:"
+_LEVELS_MAX = 100
+_DIGITS_MAX = 300
+"""Of an integer: no float holds more."""
+_SHOWN_MAX = 80
+_PIPES = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+"""What shells hand over, such as ``<(command)``."""
 
 
 class Problem(Exception):
@@ -35,7 +42,7 @@ class Problem(Exception):
         self.place, self.text = place, text
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.text}" if self.place else self.text
+        return printable(f"{self.place}: {self.text}" if self.place else self.text)
 
 
 class Pair(NamedTuple):
@@ -54,17 +61,31 @@ class _Argument(str):
 class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, list[Any]] = {}  # noqa: RUF012 (PyYAML's own attribute)
 
+    levels = 0
+
     def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            event: Any = self.peek_event()  # type: ignore[no-untyped-call]
-            raise Problem(_place(event.start_mark), "not supported: an alias; write the value again instead")
-        return super().compose_node(parent, index)
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        where = _place(event.start_mark)
+        if isinstance(event, yaml.AliasEvent):
+            raise Problem(where, "not supported: an alias; write the value again instead")
+        if getattr(event, "tag", None) is not None:
+            tag = str(event.tag).replace(_TAG, "!!")
+            raise Problem(where, f"not supported: the tag {shortened(tag)}; leave it out")
+        if self.levels > _LEVELS_MAX:
+            raise Problem(where, f"nested too deeply; allowed: {_LEVELS_MAX} levels")
+        self.levels += 1
+        node: Any = super().compose_node(parent, index)
+        self.levels -= 1
+        if node.tag == _TAG + "int" and len(node.value) > _DIGITS_MAX:
+            what = f"an integer of {len(node.value):,} characters; allowed: at most {_DIGITS_MAX}"
+            raise Problem(where, what)
+        return node
 
 
 for _kind, _pattern, _first in (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
-    ("int", r"[-+]?[0-9]{1,40}", list("-+0123456789")),
+    ("int", r"[-+]?[0-9]+", list("-+0123456789")),
     ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan", list("-+.0123456789")),
 ):
     _Loader.add_implicit_resolver(_TAG + _kind, re.compile(f"(?:{_pattern})$"), _first)
@@ -79,14 +100,18 @@ def read(path: Path) -> yaml.Node:
         If it cannot be read or is no YAML.
     """
     try:
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or (stat.S_ISFIFO(mode) and str(path).startswith(_PIPES))):
+            raise Problem(str(path), "no regular file")  # to read it may take forever
         content = path.read_bytes()
         text = content.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         where = _position(content[: error.start].decode("utf-8"))
         what = f"not UTF-8 text: {error.reason} 0x{content[error.start]:02x}"
         raise Problem(f"{path}:{where}", f"{what}; save the file as UTF-8") from None
-    except OSError as error:
-        raise Problem(str(path), "; ".join(filter(None, (error.strerror or str(error), _other_file(path))))) from None
+    except (OSError, ValueError) as error:  # the second for names with a null
+        what = getattr(error, "strerror", None) or str(error)
+        raise Problem(shortened(str(path)), "; ".join(filter(None, (what, _other_file(path))))) from None
     return compose(text, str(path))
 
 
@@ -98,12 +123,23 @@ def _position(before: str) -> str:
 def _other_file(path: Path) -> str:
     """Return which file was probably meant by one that cannot be read."""
     inside = path / "config.yaml"
-    return f"did you mean '{inside}'?" if inside.is_file() else near_file(path)
+    return f"did you mean '{inside}'?" if is_file(inside) else near_file(path)
+
+
+def is_file(path: Path) -> bool:
+    """Tell whether there is a regular file; names that no file can have are none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def near_file(path: Path) -> str:
     """Return ``did you mean ...?`` for the nearest file beside a missing one."""
-    siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    try:
+        siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    except (OSError, ValueError):
+        return ""
     return did_you_mean(path.name, sorted(name for name in siblings if name != path.name))
 
 
@@ -125,8 +161,6 @@ def compose(text: str, name: str) -> yaml.Node:
     except yaml.reader.ReaderError as error:
         where = name if isinstance(name, _Argument) else f"{name}:{_position(text[: error.position])}"
         raise Problem(where, f"not YAML: the character {chr(error.character)!r} is not allowed in text") from None
-    except RecursionError:
-        raise Problem(name, "nested too deeply") from None
     return yaml.ScalarNode(_TAG + "null", "", _start(name), _start(name)) if node is None else node
 
 
@@ -158,14 +192,19 @@ def is_null(node: yaml.Node) -> bool:
 
 
 def shown(node: yaml.Node) -> str:
-    """Return a value as messages show it; what is long is called by its sort."""
+    """Return a value as messages show it; what is long is cut, or called by its sort."""
     if isinstance(node, yaml.ScalarNode):
         value = scalar(node)
-        return "nothing" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
+        return "nothing" if value is None else str(value).lower() if isinstance(value, bool) else shortened(repr(value))
     if isinstance(node, yaml.SequenceNode) and all(isinstance(item, yaml.ScalarNode) for item in node.value[:9]):
         text = f"[{', '.join(shown(item) for item in node.value[:9])}]"
         return text if len(node.value) < 9 and len(text) <= 40 else "a list"
     return "a list" if isinstance(node, yaml.SequenceNode) else "a mapping"
+
+
+def shortened(text: str, most: int = _SHOWN_MAX) -> str:
+    """Return a text, or its beginning and its end if it is long."""
+    return text if len(text) <= most else f"{text[: most - 20]}...{text[-17:]}"
 
 
 def scalar(node: yaml.ScalarNode) -> bool | int | float | str | None:
@@ -174,13 +213,10 @@ def scalar(node: yaml.ScalarNode) -> bool | int | float | str | None:
         return None
     if node.tag == _TAG + "bool":
         return str(node.value).lower() == "true"
-    try:
-        if node.tag == _TAG + "int":
-            return int(node.value)
-        if node.tag == _TAG + "float":
-            return float(str(node.value).lower().replace(".inf", "inf").replace(".nan", "nan"))
-    except ValueError:  # an explicit tag on something else
-        pass
+    if node.tag == _TAG + "int":
+        return int(node.value)
+    if node.tag == _TAG + "float":
+        return float(str(node.value).lower().replace(".inf", "inf").replace(".nan", "nan"))
     return str(node.value)
 
 
@@ -190,7 +226,7 @@ def pairs(node: yaml.MappingNode, path: str, problems: list[Problem]) -> dict[st
     for key, value in node.value:
         name = str(key.value) if isinstance(key, yaml.ScalarNode) else "a key that is no text"
         if name in found:
-            where = f"{path}.{name}" if path else name
+            where = f"{path}.{shortened(name)}" if path else shortened(name)
             problems.append(Problem(place(key), f"{where}: given twice, first at {place(found[name].key)}"))
         else:
             found[name] = Pair(key, value)
@@ -208,7 +244,7 @@ def override(root: yaml.Node, argument: str) -> None:
         If the argument has another form.
     """
     path, equals, text = argument.partition("=")
-    source = _Argument(f"argument {argument!r}")
+    source = _Argument(f"argument {shortened(repr(argument))}")
     if not equals or not all(path.split(".")):
         raise Problem(source, "not of the form key=value; allowed: such as cluster.workers=50")
     value = compose(text, source)
@@ -228,7 +264,7 @@ def _parameters(kind: str) -> frozenset[str]:
     """Return the names of the parameters of a kind; none if there is no such kind, which is reported elsewhere."""
     try:
         return frozenset(field.name for field in fields(class_of(kind)))
-    except (UserError, ImportError, AttributeError):
+    except (Exception, SystemExit):  # a module of the user's may raise whatever it likes
         return frozenset()
 
 
