@@ -101,7 +101,7 @@ def test_every_format_of_scipy_is_taken():
         (lambda sparse: sparse.coo_array(np.ones(3)), r"got coo_array of shape \(3,\)"),
         (lambda sparse: sparse.csr_array(DENSE * 1j), "has dtype complex128"),
         (lambda sparse: sparse.csr_array(DENSE * np.nan), r"values\[0\] is nan"),
-        (lambda sparse: sparse.csr_array(DENSE * np.longdouble("1e400")), r"values\[0\] is 2e\+400"),
+        (lambda sparse: sparse.csr_array(DENSE * np.longdouble("1e400")), r"values\[0\] is (2e\+400|inf)"),
     ],
 )
 def test_scipy_matrices_that_are_none_of_ours_are_refused(made, message):
@@ -127,7 +127,7 @@ def test_scipy_matrices_that_are_none_of_ours_are_refused(made, message):
         ({"columns": 0}, r"CsrMatrix\.columns: got 0"),
         ({"columns": 2**31}, r"CsrMatrix\.columns: got 2147483648"),
         ({"values": np.array([1.0, np.inf, 1.0])}, r"values\[1\] is inf"),
-        ({"values": np.array([1, 2, np.longdouble("1e400")])}, r"values\[2\] is 1e\+400"),
+        ({"values": np.array([1, 2, np.longdouble("1e400")])}, r"values\[2\] is (1e\+400|inf)"),
         ({"values": np.array([1.0, 2.0])}, r"CsrMatrix\.values: has dtype float64 and shape \(2,\)"),
         ({"values": np.array([1j, 2, 3])}, r"CsrMatrix\.values: has dtype complex128"),
     ],

@@ -119,8 +119,12 @@ def test_house_sales_from_csv(packing, mark, tmp_path):
     assert table.source.endswith(shape)
 
 
+TERRAIN_HEADER = ",".join((*ORIGINALS["covertype"].columns, "Cover_Type")) + "\n"
+OTHER_HEADER = TERRAIN_HEADER.replace("Area_", "Area").lower().replace("cover_type", '"class"')
+
+
 @pytest.mark.parametrize("name", ["covtype.data", "covtype.data.gz", "mine.csv", "mine.csv.xz"])
-@pytest.mark.parametrize("header", ["", "Elevation,and,so,on\n"])
+@pytest.mark.parametrize("header", ["", TERRAIN_HEADER, OTHER_HEADER])
 def test_covertype_from_csv(name, header, tmp_path):
     packing = next(ending for ending in (".gz", ".xz", "") if name.endswith(ending))
     WRITERS[packing](tmp_path / name, (header + terrain_csv()).encode())
@@ -162,11 +166,12 @@ def test_amazon_crosses_its_pairs(tmp_path):
 
 def test_a_matrix_that_is_encoded_already_is_taken_as_it_is(tmp_path):
     X = sparse.csr_array(np.eye(3))
-    stored = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape, "y": np.arange(3.0)}
+    stored = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape, "y": np.array([1, 2, 2])}
     np.savez(tmp_path / "covertype.npz", **stored)
     table = data.load(f"covertype:{tmp_path / 'covertype.npz'}", 0, "here")
     assert table.X.shape == (3, 3)
-    np.testing.assert_array_equal(table.y, [0, 1, 2])
+    np.testing.assert_array_equal(table.y, [1, 2, 2])
+    assert table.source.endswith("3 rows x 3 one-hot columns, where the original has 495141 x 15508")
 
 
 def test_a_path_comes_before_the_data_folder_and_its_name_before_ml(tmp_path, monkeypatch):
@@ -229,7 +234,7 @@ HEADER = ",".join(("price", *ORIGINALS["kc-house"].columns))
         ("covertype:bad.csv", write("1,2,3\n"), "bad.csv has 1 rows of 3 numbers"),
         ("covertype:bad.csv", write("1,2,3\n1,2\n"), "bad.csv cannot be read"),
         ("covertype:bad.csv", write("1,2,3\n1,2,x\n"), "bad.csv cannot be read"),
-        ("covertype:bad.csv", write("a,b\n"), "bad.csv has 0 rows"),
+        ("covertype:bad.csv", write(TERRAIN_HEADER), "bad.csv has 0 rows"),
         ("covertype:bad.txt", write("1"), "bad.txt is of no known kind"),
         ("covertype:nowhere.npz", write(""), "there is no file 'nowhere.npz'"),
         ("covertype:", write(""), "there is no file ''"),

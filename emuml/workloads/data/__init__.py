@@ -42,8 +42,15 @@ def load(data: str | tuple[ArrayLike | CsrMatrix, ArrayLike], seed: int, where: 
     Raises
     ------
     UserError
-        If there is no such data, or they are not finite numbers of fitting shapes.
+        If there is no such data, they are not finite numbers of fitting shapes, or more than fit into memory.
     """
+    try:
+        return _load(data, seed, where)
+    except MemoryError as error:
+        raise UserError(f"the data do not fit into the memory of this process ({error})", where) from error
+
+
+def _load(data: str | tuple[ArrayLike | CsrMatrix, ArrayLike], seed: int, where: str) -> Table:
     if not isinstance(data, str):
         return Table(*table_arrays(*data, where), "arrays given by the caller")
     name, colon, rest = data.partition(":")

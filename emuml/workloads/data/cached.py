@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emuml.errors import UserError
-from emuml.workloads.data.files import typed
+from emuml.workloads.data.cells import typed
 
 
 class Found(NamedTuple):
@@ -62,7 +62,7 @@ def openml(ids: Sequence[int], names: Sequence[str], where: str) -> Found | None
             options = {"data_id": number, "data_home": str(_home()), "as_frame": False, "parser": "liac-arff"}
             found = _fetched("fetch_openml", where, root, **options)
             columns = [_decoded(found, name, where) for name in names]
-            y = typed(np.asarray(found.target).astype(str))
+            y = typed(np.asarray(found.target).astype(str).tolist())
             return Found(columns, y, f"{_version()}, fetch_openml(data_id={number}) of {root}")
     return None
 
@@ -113,8 +113,8 @@ def _decoded(found: Any, name: str, where: str) -> NDArray[Any]:
     column = np.asarray(found.data[:, found.feature_names.index(name)])
     categories = (found.categories or {}).get(name)
     if categories is None:
-        return typed(column.astype(str)) if column.dtype.kind == "O" else column
-    return typed(np.array([str(value) for value in categories])[column.astype(np.int64)])
+        return typed(column.astype(str).tolist()) if column.dtype.kind == "O" else column
+    return typed([str(categories[code]) for code in column.astype(np.int64)])
 
 
 def _version() -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from emuml.errors import UserError
 from emuml.streams import generator
 from emuml.workloads.data.files import arrays, data_folder, find
+from emuml.workloads.data.limits import check_fits, whole_number
 from emuml.workloads.data.table import Table, csr_arrays, table_arrays
 
 NAMED = {"breast-cancer": "load_breast_cancer", "digits": "load_digits", "diabetes": "load_diabetes"}
@@ -94,7 +95,10 @@ def _from_scikit_learn(name: str, where: str) -> Table:
 
 
 def _size(data: str, where: str) -> tuple[int, int]:
-    rows, _, columns = (data.partition(":")[2] or "3000x100").partition("x")
-    if not (rows.isdecimal() and columns.isdecimal() and int(rows) > 0 and int(columns) > 0):
+    sizes = (data.partition(":")[2] or "3000x100").split("x")
+    numbers = [number for size in sizes if (number := whole_number(size))]
+    if len(sizes) != 2 or len(numbers) != 2:
         raise UserError(f"got {data!r}", where, f"{SYNTHETIC}:ROWSxCOLUMNS, such as {SYNTHETIC}:3000x100")
-    return int(rows), int(columns)
+    rows, columns = numbers
+    check_fits(8 * rows * columns, data, where)
+    return rows, columns

@@ -33,8 +33,10 @@ class Original:
         Numbers at OpenML, the best copy first.
     pairs : tuple of (int, int)
         Columns that are crossed.
-    classes : tuple of int
-        Targets of the rows kept; all rows if empty.
+    labels : tuple of int
+        Targets of the rows kept; if empty, they are no labels but any numbers.
+    has_others : bool
+        Whether the source has rows with other labels, which are left out.
     unit : float
         Of the target, by which it is divided.
     """
@@ -48,7 +50,8 @@ class Original:
     fetch: str
     openml: tuple[int, ...] = ()
     pairs: tuple[tuple[int, int], ...] = ()
-    classes: tuple[int, ...] = ()
+    labels: tuple[int, ...] = ()
+    has_others: bool = False
     unit: float = 1.0
 
 
@@ -77,7 +80,8 @@ ORIGINALS = {
         one_hot_columns=15_508,
         files=("covertype.npz", "covertype.npz.xz", "ml/covtype_full.npz.xz"),
         fetch="from sklearn.datasets import fetch_covtype; fetch_covtype()",
-        classes=(1, 2),
+        labels=(1, 2),
+        has_others=True,
     ),
     "kc-house": Original(
         columns=(
@@ -106,6 +110,7 @@ ORIGINALS = {
         files=("amazon-access.npz", "amazon-access.npz.xz", "ml/amazon_access.csv.xz"),
         fetch=_FETCH_OPENML.format(4135),
         openml=(4135, 46905),
+        labels=(0, 1),
         pairs=tuple(pair for pair in combinations(range(9), 2) if pair not in ((2, 3), (5, 7))),
     ),
 }

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import lzma
 import os
-import warnings
-import zipfile
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import file_digest
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from emuml.errors import UserError
+from emuml.workloads.data.limits import UNPACKED_MAX_BYTES, check_fits
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 Arrays = dict[str, NDArray[Any]]
-
-_UNREADABLE = (ValueError, OSError, EOFError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, csv.Error)
 
 
 def data_folder(where: str) -> Path | None:
@@ -49,10 +47,17 @@ def find(name: str, where: str, kinds: str) -> Path:
         If there is none.
     """
     folder = data_folder(where)
-    path = Path(name) if Path(name).is_file() or folder is None else folder / name
-    if not path.is_file():
+    path = Path(name) if _is_file(Path(name)) or folder is None else folder / name
+    if not _is_file(path):
         raise UserError(f"there is no file {name!r}", where, f"{kinds}, also in the folder EMUML_DATA names")
     return path
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long for any file
+        return False
 
 
 def sha256(path: Path) -> str:
@@ -80,86 +85,61 @@ def arrays(path: Path, where: str, wanted: str) -> Arrays:
     UserError
         If it cannot be read, holds objects, or is a single array.
     """
-    with _refusing(path, where, f"an .npz file with {wanted}"), _opened(path) as file:
+    with refusing(path, where, f"an .npz file with {wanted}"), opened(path) as file:
         # Opened here, because numpy leaves a file that is no archive open.
         stored = np.load(file, allow_pickle=False)
         if isinstance(stored, np.ndarray):
             raise UserError(f"{path} holds a single array", where, wanted)
-        return {name: stored[name] for name in stored.files}
+        size_bytes = sum(member.file_size for member in stored.zip.infolist())
+        check_fits(size_bytes, f"the content of {path}", where)
+        members = {name: stored[name] for name in stored.files}
+        return {name: array for name, array in members.items() if isinstance(array, np.ndarray)}
 
 
-def text_columns(path: Path, names: Sequence[str], where: str) -> list[NDArray[Any]]:
-    """Return the named columns of a CSV file with a header: as numbers where all cells are, as text otherwise.
-
-    Raises
-    ------
-    UserError
-        If it cannot be read, a column is missing, or a row has another number of cells than the header.
-    """
-    allowed = f"a CSV file whose header names {', '.join(names)}"
-    with _refusing(path, where, allowed), _opened(path) as file:
-        rows = csv.reader(io.TextIOWrapper(file, "utf-8-sig", newline=""))
-        header = next(rows, [])
-        missing = [name for name in names if name not in header]
-        if missing:
-            raise UserError(f"{path} has no column {missing[0]!r}", where, allowed)
-        places = [header.index(name) for name in names]
-        cells: list[list[str]] = []
-        for row in rows:
-            if len(row) == len(header):
-                cells.append([row[place] for place in places])
-            elif row:
-                raise UserError(f"{path}, line {rows.line_num}: {len(row)} cells", where, f"{len(header)} cells")
-        if not cells:
-            raise UserError(f"{path} has no rows", where, allowed)
-    return [typed(np.array(column)) for column in zip(*cells, strict=True)]
-
-
-def number_columns(path: Path, columns: int, where: str) -> list[NDArray[Any]]:
-    """Return the columns of a CSV file of whole numbers only; a header is passed over.
-
-    Raises
-    ------
-    UserError
-        If it cannot be read or has another number of columns.
-    """
-    allowed = f"a CSV file with {columns} whole numbers in each row"
-    with _refusing(path, where, allowed), _opened(path) as file:
-        text = io.TextIOWrapper(file, "utf-8-sig")
-        first = text.readline()
-        is_header = not first.split(",")[0].strip().lstrip("-").isdecimal()
-        lines = text if is_header else _chained(first, text)
-        with warnings.catch_warnings(action="ignore"):  # that there are no rows; that is said below
-            table = np.loadtxt(lines, np.int32, delimiter=",", ndmin=2)
-    if table.shape[1] != columns or not len(table):
-        raise UserError(f"{path} has {len(table)} rows of {table.shape[1]} numbers", where, allowed)
-    return list(table.T)
-
-
-def _chained(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest
-
-
-def typed(cells: NDArray[Any]) -> NDArray[Any]:
-    """Return text as numbers, if all of it is numbers."""
-    try:
-        return cells.astype(np.float64)
-    except ValueError:
-        return cells
-
-
-def _opened(path: Path) -> IO[bytes]:
-    if path.suffix == ".xz":
-        # numpy goes back and forth in an archive, which a compressed stream does slowly.
-        return io.BytesIO(lzma.open(path).read()) if plain_suffix(path) == ".npz" else lzma.open(path)
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+def opened(path: Path) -> IO[bytes]:
+    """Open a file, unpacked if it ends with ``.gz`` or ``.xz``, of which no more than a limit is read."""
+    if path.suffix not in (".gz", ".xz"):
+        return path.open("rb")
+    unpacked = io.BufferedReader(_Limited(_unpacking(path)))
+    if plain_suffix(path) != ".npz":
+        return unpacked
+    with unpacked:  # numpy goes back and forth in an archive, which a compressed stream does slowly.
+        return io.BytesIO(unpacked.read())
 
 
 @contextmanager
-def _refusing(path: Path, where: str, allowed: str) -> Iterator[None]:
+def refusing(path: Path, where: str, allowed: str) -> Iterator[None]:
     """Turn what goes wrong while a file is read into one sentence."""
     try:
         yield
-    except _UNREADABLE as error:
-        raise UserError(f"{path} cannot be read: {error}", where, allowed) from error
+    except UserError:
+        raise
+    except Exception as error:  # whatever damaged bytes make numpy, an archive or a packer raise
+        raise UserError(f"{path} cannot be read: {str(error) or type(error).__name__}", where, allowed) from error
+
+
+def _unpacking(path: Path) -> lzma.LZMAFile | gzip.GzipFile:
+    return lzma.open(path) if path.suffix == ".xz" else gzip.open(path)
+
+
+class _Limited(io.RawIOBase):
+    """What a packed file holds, until it is more than the limit: a few bytes may unpack to any number of them."""
+
+    def __init__(self, packed: lzma.LZMAFile | gzip.GzipFile) -> None:
+        self._packed, self._left = packed, UNPACKED_MAX_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        with memoryview(buffer) as room:
+            part = self._packed.read(len(room))
+            room[: len(part)] = part
+        self._left -= len(part)
+        if self._left < 0:
+            raise ValueError(f"it unpacks to more than {UNPACKED_MAX_BYTES // 2**20} MiB")
+        return len(part)
+
+    def close(self) -> None:
+        self._packed.close()
+        super().close()

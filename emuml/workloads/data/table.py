@@ -64,9 +64,10 @@ def csr_arrays(stored: dict[str, NDArray[Any]], where: str) -> CsrMatrix:
     missing = [name for name in ("data", "indices", "indptr", "shape") if name not in stored]
     if missing:
         raise UserError(f"has no array {missing[0]}", where, "data, indices, indptr, shape and y, of a CSR matrix")
-    form = np.asarray(stored.get("format", b"csr")).astype("S8").item().decode()
-    if form != "csr":
-        raise UserError(f"holds a matrix in the format {form!r}", where, "'csr', which scipy's tocsr() returns")
+    form = np.asarray(stored.get("format", "csr")).tolist()
+    if form not in ("csr", b"csr"):
+        shown = form.decode("ascii", "replace") if isinstance(form, bytes) else form
+        raise UserError(f"holds a matrix in the format {shown!r}", where, "'csr', which scipy's tocsr() returns")
     shape = stored["shape"]
     if shape.shape != (2,) or shape.dtype.kind not in "iu":
         raise UserError(f"shape is {shape.tolist()}", where, "two whole numbers, rows and columns")
@@ -105,7 +106,8 @@ def _numbers(values: ArrayLike, where: str) -> Vector:
         raise UserError(str(error), where, allowed) from error
     if array.dtype.kind not in "biuf":
         raise UserError(f"has dtype {array.dtype}", where, allowed)
-    return np.ascontiguousarray(array, np.float64)
+    with np.errstate(over="ignore"):  # which is found when all are checked to be finite
+        return np.ascontiguousarray(array, np.float64)
 
 
 def _check_finite(name: str, array: Vector, where: str) -> None:

@@ -17,6 +17,7 @@ from emuml.errors import UserError
 from emuml.streams import generator
 from emuml.workloads.data.encoding import one_hot
 from emuml.workloads.data.facts import ORIGINALS
+from emuml.workloads.data.limits import check_fits, whole_number
 from emuml.workloads.data.profiles import profiled
 from emuml.workloads.data.skew import Draws, Whole, skewed
 from emuml.workloads.data.table import Table, Vector
@@ -52,7 +53,7 @@ def load(name: str, rows: str | None, seed: int, where: str) -> Table:
     Raises
     ------
     UserError
-        If rows is no number or below 10.
+        If rows is no number, below 10, or more than fit into memory.
 
     Examples
     --------
@@ -61,9 +62,10 @@ def load(name: str, rows: str | None, seed: int, where: str) -> Table:
     """
     set_name = name.removesuffix("-twin")
     original = ORIGINALS[set_name]
-    if rows is not None and not (rows.isdecimal() and int(rows) >= FEWEST_ROWS):
+    count = original.rows if rows is None else whole_number(rows)
+    if count is None or count < FEWEST_ROWS:
         raise UserError(f"got {name}:{rows}", where, f"{name}:ROWS with at least {FEWEST_ROWS} rows, or {name}")
-    count = original.rows if rows is None else int(rows)
+    check_fits(8 * count * len(original.columns), f"{name}:{count}", where)
     draws = generator(seed, "", f"data/{name}/{count}")
     cardinalities = [min(values, count) for values in original.cardinalities]
     if set_name == "covertype":
@@ -107,7 +109,7 @@ def _hidden(draws: Draws, columns: Sequence[Whole]) -> Vector:
 
 def _labels(draws: Draws, hidden: Vector, set_name: str) -> Vector:
     """Return the larger label for that share of rows whose score is highest, noise included."""
-    smaller, larger = ORIGINALS[set_name].classes or (0, 1)
+    smaller, larger = ORIGINALS[set_name].labels
     scores = hidden + draws.logistic(size=len(hidden))
     positive = int(np.clip(round(POSITIVE[set_name] * len(scores)), 1, len(scores) - 1))
     y = np.full(len(scores), float(smaller))
