@@ -45,8 +45,9 @@ class Regression:
         ``"breast-cancer"``, ``"digits"`` (odd digits against even ones), ``"diabetes"``, ``"two-gaussians"`` or
         ``"two-gaussians:ROWSxCOLUMNS"`` (synthetic), a one-hot encoded set (``"covertype"``, ``"kc-house"``,
         ``"amazon-access"``, ``NAME:PATH``, or its synthetic ``NAME-twin``; see docs/data.md), a path to an ``.npz``
-        file with arrays X and y, or two arrays of shapes (rows, columns) and (rows,), which are copied. X may be
-        sparse: a :class:`~emuml.workloads.csr.CsrMatrix`, or any matrix of ``scipy.sparse``.
+        file with arrays X and y, or two arrays of shapes (rows, columns) and (rows,), which are copied unless nobody
+        can write to them. X may be sparse: a :class:`~emuml.workloads.csr.CsrMatrix`, or any matrix of
+        ``scipy.sparse``.
     l2 : float
         Weight of the squared norm of all parameters, the intercept included.
     optimizer : Optimizer
