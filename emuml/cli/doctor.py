@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from emuml.cli.status import VIOLATED
+from emuml.errors import printable
 
 if TYPE_CHECKING:
     from emuml.doctor.finding import Finding
@@ -53,7 +54,7 @@ def listing(found: dict[str, dict[str, Finding]]) -> str:
             if finding.state != "ok":
                 lines += _wrapped("", f"why: {finding.why}")
                 lines += _wrapped("", f"fix: {finding.fix}")
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def verdict(every: list[Finding]) -> str:

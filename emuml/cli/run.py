@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from emuml.cli.folders import new_folder
+from emuml.cli.folders import check_out, new_folder
 from emuml.cli.progress import progress
-from emuml.cli.status import Interrupted
-from emuml.errors import RunFailed, UserError, did_you_mean
+from emuml.cli.status import Interrupted, together
+from emuml.errors import RunFailed, UserError, did_you_mean, printable
 
 if TYPE_CHECKING:
     from emuml.experiment.config import Loaded
@@ -35,11 +35,11 @@ def run(
     from emuml.report.html import write_report
     from emuml.report.view import View
 
-    loaded = load(file, overrides or ())
+    asked, _, loaded = together(lambda: chosen(engine), lambda: check_out(out), lambda: load(file, overrides or ()))
     if is_plan:
-        _plan(loaded, chosen(engine) or loaded.engine, out, as_json)
+        _plan(loaded, asked or loaded.engine, out, as_json)
         return
-    result, folder = _run(loaded, chosen(engine) or loaded.engine, out)
+    result, folder = _run(loaded, asked or loaded.engine, out)
     view = View.of_result(result)
     report = write_report([view], folder / "report.html")
     if as_json:
@@ -50,7 +50,7 @@ def run(
         from emuml.report.terminal import summary
 
         Console().print(summary(view))
-        print(f"report: {report}")
+        print(printable(f"report: {report}"))
 
 
 def _plan(loaded: Loaded, engine: str, out: Path | None, as_json: bool) -> None:
