@@ -89,13 +89,22 @@ class Crashes:
         for call in (*machine.timers.values(), *machine.running.values()):
             emulator.env.cancel(call)
         emulator.disks.lose_pending(machine)
+        emulator.mail.lose_on_the_way(machine)
         machine.reset()
-        at = emulator.env._now + emulator.cluster.detection.exit_s
         for peer in emulator.directory.neighbours(machine.id):
             neighbour = emulator.machines[peer]
             if neighbour.life is not None:
-                session = self._session(machine.id, peer)
-                emulator.env.call_at(at, NORMAL, self._tell_down, neighbour, machine, session)
+                self._will_notice(neighbour, machine)
+
+    def _will_notice(self, neighbour: Machine, machine: Machine) -> None:
+        emulator = self._emulator
+        noticed_s, name = emulator.cluster.detection.exit_s, ""
+        if emulator.choices is not None:
+            name = emulator.choices.name("verdict", neighbour.name, machine.name)
+            noticed_s += emulator.choices.late_s(name, noticed_s)
+        session = self._session(machine.id, neighbour.id)
+        at = emulator.env._now + noticed_s
+        emulator.env.call_at(at, NORMAL, self._tell_down, neighbour, machine, session).name = name
 
     def _tell_down(self, neighbour: Machine, machine: Machine, session: int) -> None:
         if neighbour.life is not None:

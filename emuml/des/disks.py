@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from emuml import effects as fx
 from emuml.blocks import size_of
-from emuml.des.environment import NORMAL
+from emuml.des.environment import NORMAL, Call
 from emuml.des.machine import Machine
 from emuml.journal import blocks_digest
 
@@ -20,19 +21,24 @@ class Disks:
     def __init__(self, emulator: Emulator) -> None:
         self._emulator = emulator
 
-    def _done_at(self, machine: Machine, size_bytes: int) -> float:
-        begins = max(self._emulator.env._now, machine.disk_free_s)
-        machine.disk_free_s = begins + self._emulator.cluster.storage.seconds(size_bytes)
-        return machine.disk_free_s
+    def _schedule(self, machine: Machine, tag: Any, size_bytes: int, done: Callable[..., None], *args: Any) -> Call:
+        """Call ``done`` when the disk is through with an operation that begins when it is free."""
+        emulator = self._emulator
+        takes_s, name = emulator.cluster.storage.seconds(size_bytes), ""
+        if emulator.choices is not None:
+            name = emulator.choices.name("storage", machine.name, tag)
+            takes_s += emulator.choices.late_s(name, takes_s)
+        machine.disk_free_s = max(emulator.env._now, machine.disk_free_s) + takes_s
+        call = emulator.env.call_at(machine.disk_free_s, NORMAL, done, machine, machine.incarnation, *args)
+        call.lane, call.name = (machine.id, "disk"), name
+        return call
 
     def save(self, machine: Machine, effect: fx.Save) -> None:
         """Begin a commit; it is durable when the disk is done with it."""
         emulator = self._emulator
         size = size_of(effect.blocks)
         emulator.trace.add(emulator.now, machine.name, "save", effect.tag, size)
-        at = self._done_at(machine, size)
-        call = emulator.env.call_at(at, NORMAL, self._saved, machine, machine.incarnation)
-        call.lane = (machine.id, "disk")
+        call = self._schedule(machine, effect.tag, size, self._saved)
         machine.pending_saves.append((effect, call))
 
     def _saved(self, machine: Machine, incarnation: int) -> None:
@@ -49,9 +55,7 @@ class Disks:
         emulator = self._emulator
         emulator.trace.add(emulator.now, machine.name, "load", effect.tag)
         size = size_of(dict(machine.store.read(effect.ids)))
-        at = self._done_at(machine, size)
-        call = emulator.env.call_at(at, NORMAL, self._loaded, machine, machine.incarnation, effect)
-        call.lane = (machine.id, "disk")
+        self._schedule(machine, effect.tag, size, self._loaded, effect)
 
     def _loaded(self, machine: Machine, incarnation: int, effect: fx.Load) -> None:
         if not machine.lives(incarnation):
@@ -64,8 +68,7 @@ class Disks:
     def lose_pending(self, machine: Machine) -> None:
         """At a crash: keep or lose each pending save as a whole, independently of the others."""
         emulator = self._emulator
-        for n, (effect, call) in enumerate(machine.pending_saves):
+        for effect, call in machine.pending_saves:
             emulator.env.cancel(call)
-            name = f"save/{machine.name}/{effect.tag}/{n}"
-            if emulator.choose is not None and emulator.choose(name, 2):
+            if emulator.choices is not None and emulator.choices.choose(call.name.replace("storage", "save", 1), 2):
                 machine.store.commit(effect.blocks)

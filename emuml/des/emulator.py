@@ -14,6 +14,7 @@ from emuml import effects as fx
 from emuml.checks import Checker
 from emuml.cluster.cluster import Cluster
 from emuml.cluster.faults import Crash, FaultPlan, Start
+from emuml.des.choices import Choices
 from emuml.des.crashes import Crashes
 from emuml.des.disks import Disks
 from emuml.des.environment import NORMAL, TIMER, Call, Choose, Environment
@@ -51,7 +52,7 @@ class Emulator:
     journal : bool
         Whether to keep journals; it forces evaluation of everything that is sent.
     choose : callable, optional
-        The one hook for picks that the model leaves open (default: always 0).
+        The one hook for picks that the model leaves open (default: always 0); ``choices.py`` lists them.
     """
 
     def __init__(
@@ -69,7 +70,8 @@ class Emulator:
         versions: dict[str, str] | None = None,
     ) -> None:
         self.env = Environment()
-        self.cluster, self.roster, self.unit_cost, self.choose = cluster, roster, unit_cost, choose
+        self.cluster, self.roster, self.unit_cost = cluster, roster, unit_cost
+        self.choices = None if choose is None else Choices(choose)
         self.observers, self.log_sinks = tuple(observers), tuple(log_sinks)
         self.checker = Checker() if checking() else None
         self.eager = eager()
@@ -147,10 +149,10 @@ class Emulator:
             if still > LIVELOCK_EVENTS:
                 raise Livelock(self.now, still, self.report())
             last = at
-            if self.choose is None:
+            if self.choices is None:
                 env.step()
             else:
-                env.step_tie(self.choose)
+                env.step_tie(self.choices.choose)
 
     def _finish(self, wall_s: float) -> Run:
         result = self.result
@@ -207,7 +209,9 @@ class Emulator:
             self.env.cancel(old)
         at = self.env._now + effect.after_s
         fire = self._fire
-        machine.timers[effect.name] = self.env.call_at(at, TIMER, fire, machine, machine.incarnation, effect)
+        call = machine.timers[effect.name] = self.env.call_at(at, TIMER, fire, machine, machine.incarnation, effect)
+        if self.choices is not None:
+            call.name = self.choices.name("timer", machine.name, effect.name)
 
     def _cancel_timer(self, machine: Machine, effect: fx.CancelTimer) -> None:
         self.trace.add(self.now, machine.name, "cancel_timer", effect.name)

@@ -23,10 +23,10 @@ class Call:
     """A function call in the event queue; duck-typed as a SimPy event.
 
     Calls of one ``lane`` happen in schedule order, also where ties are permuted: those of one link, or of one disk.
-    Without a lane a call is free.
+    Without a lane a call is free. ``name`` says in a tie what it is; given where an explorer is asked.
     """
 
-    __slots__ = ("args", "callbacks", "function", "lane")
+    __slots__ = ("args", "callbacks", "function", "lane", "name")
 
     _ok = True
     _value = None
@@ -36,6 +36,7 @@ class Call:
         self.args = args
         self.callbacks: tuple[Callable[[Call], None], ...] | None = _RUN
         self.lane: Hashable = None
+        self.name = ""
 
     def __repr__(self) -> str:
         return f"<{self.function.__name__}>"
@@ -97,7 +98,7 @@ class Environment(simpy.Environment):
         super().step()
 
     def step_tie(self, choose: Choose) -> None:
-        """Process one of the calls that are due first in one class, picked by ``choose("tie", n)``."""
+        """Process one of the calls that are due first in one class, picked by ``choose("tie/NAME|NAME...", n)``."""
         first = heappop(self._queue)
         tied = [first]
         while self._queue and self._queue[0][:2] == first[:2]:
@@ -108,7 +109,9 @@ class Environment(simpy.Environment):
                 lane: Hashable = entry[3].lane  # type: ignore[attr-defined]
                 heads.setdefault(entry[2] if lane is None else lane, entry)
         if is_call(first[3]) and len(heads) > 1:
-            first = list(heads.values())[choose("tie", len(heads))]
+            entries = list(heads.values())
+            names = "|".join([entry[3].name or entry[3].function.__name__ for entry in entries])
+            first = entries[choose(f"tie/{names}", len(entries))]
         for entry in tied:
             if entry is not first:
                 heappush(self._queue, entry)

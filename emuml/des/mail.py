@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from emuml import effects as fx
-from emuml.des.environment import NORMAL
+from emuml.des.environment import NORMAL, Call, is_call
 from emuml.des.machine import Machine
 from emuml.errors import MutatedAfterSend
 from emuml.message import Message, decode, digest, encode, freeze
@@ -14,9 +13,6 @@ from emuml.node import NodeId
 
 if TYPE_CHECKING:
     from emuml.des.emulator import Emulator
-
-DELAY_LEVELS = 6
-"""Choices of a message's delay: 0 to 5 extra latencies."""
 
 
 class Mail:
@@ -26,7 +22,7 @@ class Mail:
         self._emulator = emulator
         self._free_s: dict[tuple[NodeId, NodeId], float] = {}
         self._arrives_s: dict[tuple[NodeId, NodeId], float] = {}
-        self._counts: Counter[tuple[NodeId, NodeId, str]] = Counter()
+        self._on_the_way: dict[NodeId, dict[NodeId, list[Call]]] = {}  # kept where an explorer may lose them
 
     def broadcast(self, machine: Machine, effect: fx.Broadcast) -> None:
         """Send one message to several peers, in their order."""
@@ -54,26 +50,37 @@ class Mail:
     def _leave(self, machine: Machine, to: NodeId, message: Message, size_bytes: int, session: int, seq: int) -> None:
         emulator = self._emulator
         now = left = arrives = emulator.env._now
-        link = (machine.id, to)
+        link, choices = (machine.id, to), emulator.choices
+        name = "" if choices is None else choices.name("message", machine.name, to, type(message).__name__)
         if to != machine.id:
             network = emulator.cluster.network
             if network.bandwidth_bps is not None:
                 begins = max(now, self._free_s.get(link, 0.0))
                 left = arrives = self._free_s[link] = begins + 8 * size_bytes / network.bandwidth_bps
             arrives += network.latency_s
-            if emulator.choose is not None and network.latency_s > 0:
-                arrives += network.latency_s * emulator.choose(self._name(machine.id, to, message), DELAY_LEVELS)
+            if choices is not None and network.latency_s > 0:
+                arrives += choices.late_s(name, network.latency_s)
                 arrives = self._arrives_s[link] = max(arrives, self._arrives_s.get(link, 0.0))
         check = digest(message) if emulator.checker is not None else 0
         origin = (machine, machine.incarnation, session, seq, left)
         receiver = emulator.machines[to]
         call = emulator.env.call_at(arrives, NORMAL, self._arrive, origin, receiver, message, size_bytes, check)
         call.lane = link
+        if choices is not None:
+            call.name = name
+            self._on_the_way.setdefault(machine.id, {}).setdefault(to, []).append(call)
 
-    def _name(self, sender: NodeId, to: NodeId, message: Message) -> str:
-        key = (sender, to, type(message).__name__)
-        self._counts[key] += 1
-        return f"message/{sender}/{to}/{key[2]}/{self._counts[key] - 1}"
+    def lose_on_the_way(self, machine: Machine) -> None:
+        """At a crash: of what is on the way to each peer, a prefix arrives (contract 3.10)."""
+        choices = self._emulator.choices
+        if choices is None:
+            return
+        for to, calls in self._on_the_way.pop(machine.id, {}).items():
+            left = [call for call in calls if is_call(call)]
+            if left and to != machine.id:
+                lost = choices.choose(choices.name("lost", machine.name, to), len(left) + 1)
+                for call in left[len(left) - lost :]:
+                    self._emulator.env.cancel(call)
 
     def _arrive(
         self,

@@ -40,8 +40,13 @@ class Slots:
             machine.busy += 1
             seconds = machine.law(effect.draw, effect.task.cost / emulator.unit_cost)
             emulator.trace.add(emulator.now, machine.name, "begin", effect.tag, effect.draw)
+            name = ""
+            if emulator.choices is not None:
+                name = emulator.choices.name("compute", machine.name, effect.tag)
+                seconds += emulator.choices.late_s(name, seconds)
             at = emulator.env._now + seconds
             call = emulator.env.call_at(at, NORMAL, self._end, machine, machine.incarnation, effect)
+            call.name = name
             machine.running[effect.generation] = call
 
     def _end(self, machine: Machine, incarnation: int, effect: fx.Compute) -> None:

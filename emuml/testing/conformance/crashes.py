@@ -143,7 +143,7 @@ def every_subset_of_pending_saves_is_met(run: Explored) -> None:
     for kept in range(8):
 
         def choose(what: str, count: int, kept: int = kept) -> int:
-            return kept >> int(what.rpartition("/")[2]) & 1 if what.startswith("save/") else 0
+            return kept >> int(what.split("/")[2]) - 2 & 1 if what.startswith("save/") else 0
 
         # The first order is durable before the crash; the next three wait for the disk; the fifth has not left.
         cluster = slow_disk(2.2 * STEP_S)
