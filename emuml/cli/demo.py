@@ -7,6 +7,7 @@ at the largest of the four final losses, which all of them reach.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -17,6 +18,7 @@ from emuml.cli.status import Interrupted
 from emuml.errors import RunFailed
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from emuml.experiment.experiment import Experiment
@@ -63,7 +65,7 @@ def demo(
         views = emulate(folder)
         wall_s = time.perf_counter() - began
         target, rows = compare(views)
-        console.print(table(rows, target))
+        console.print(fitting(rows, target, console))
         said = conclusion(rows, target)
         console.print(f"[bold]{said}[/bold]")
         console.print(f"Emulated {sum(v.duration_s for v in views):.0f} s of cluster time in {wall_s:.1f} s.\n")
@@ -124,21 +126,37 @@ def compare(views: list[View]) -> tuple[float, list[Row]]:
     return target, rows
 
 
-def table(rows: list[Row], target: float) -> Table:
-    """Return the table of who wins."""
+NOT_NEEDED = ("theory", "final loss")
+"""Columns that a narrow terminal does without, the first one first."""
+
+
+def fitting(rows: list[Row], target: float, console: Console) -> Table:
+    """Return the table with as many columns as fit; in the end names are folded before numbers are cut."""
+    from rich.measure import Measurement
+
+    tables = (table(rows, target, NOT_NEEDED[:count]) for count in range(len(NOT_NEEDED) + 1))
+    for made in tables:
+        if Measurement.get(console, console.options.update(width=1000), made).maximum <= console.width:
+            break
+    return made
+
+
+def table(rows: list[Row], target: float, without: Sequence[str] = ()) -> Table:
+    """Return the table of who wins, without some columns."""
     from rich import box
     from rich.table import Table
 
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     heads = ["", "s per round\nmeasured", "\ntheory", "final\nloss", f"s to loss\n{target:.4f}", "speed-up"]
-    for head in heads:
-        made.add_column(head, justify="right" if head else "left", no_wrap=True)
+    shown = [i for i, head in enumerate(heads) if head.replace("\n", " ").strip() not in without]
+    for head in (heads[i] for i in shown):
+        made.add_column(head, justify="right" if head else "left", no_wrap=bool(head), overflow="fold")
     best = max(row.speedup for row in rows)
     for row in rows:
         loss = f"{row.view.metrics.final['train_loss']:.4f}"
         measured = f"{row.round_s:.3f} ± {row.error_s:.3f}"
         cells = (row.view.label, measured, f"{row.expected_s:.3f}", loss, f"{row.target_s:.1f}", f"{row.speedup:.2f}x")
-        made.add_row(*cells, style="bold" if row.speedup == best else "")
+        made.add_row(*(cells[i] for i in shown), style="bold" if row.speedup == best else "")
     return made
 
 

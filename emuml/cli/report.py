@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from emuml.errors import UserError, printable
+
 
 def report(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, such as runs/latest.")],
@@ -16,8 +18,12 @@ def report(
     from emuml.report.html import write_report
     from emuml.report.view import View
 
-    path = write_report([View.of_folder(folder)], folder / "report.html")
-    print(f"report: {path}")
+    path = folder / "report.html"
+    try:
+        write_report([View.of_folder(folder)], path)
+    except OSError as error:
+        raise UserError(f"the page cannot be written: {error.strerror}", str(path)) from None
+    print(printable(f"report: {path}"))
     if open_it:
         import webbrowser
 

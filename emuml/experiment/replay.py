@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -16,12 +15,17 @@ from emuml.blas import single_threaded
 from emuml.des.replay import Replayer
 from emuml.errors import Diverged, FormatError, RecordEnds, UserError
 from emuml.experiment.experiment import Experiment
+from emuml.experiment.folders import no_run
 from emuml.experiment.observing import Observatory
+from emuml.experiment.recorded import encoded_of, provenance_of, summary_of
 from emuml.experiment.result import Result, parameters_sha256
 from emuml.experiment.run import assemble, emulate
 from emuml.journal import Journal, read_journal
-from emuml.provenance import provenance
-from emuml.trace import ComparedTrace, read_encoded
+from emuml.provenance import provenance, sources_sha256, versions
+from emuml.trace import ComparedTrace
+
+if TYPE_CHECKING:
+    from emuml.experiment.config import Loaded
 
 
 def replay(source: Result | str | Path) -> Result:
@@ -43,6 +47,8 @@ def replay(source: Result | str | Path) -> Result:
     ------
     Diverged
         At the first difference.
+    UserError
+        If a file of the run directory is missing or damaged.
     """
     if not isinstance(source, Result):
         return _replay_folder(Path(source))
@@ -100,22 +106,58 @@ def _replay_folder(folder: Path) -> Result:
     from emuml.experiment.config import load
 
     if not (folder / "config.yaml").is_file():
-        raise UserError("there is no config.yaml", str(folder), "a run directory")
-    loaded, complete = load(folder / "config.yaml"), (folder / "summary.json").is_file()
-    experiment = loaded.experiment
-    _check_data(folder, experiment)
-    journals = {}
-    for path in sorted(folder.glob("nodes/*/journal")):
-        journal = read_journal(path)
-        journals[journal.header.node, journal.header.incarnation] = journal
+        raise no_run(folder)
+    loaded, made_from = load(folder / "config.yaml"), provenance_of(folder)
+    _check_data(folder, loaded.experiment, made_from)
+    try:
+        return _replay_recorded(folder, loaded)
+    except Diverged as error:
+        for change in changes(made_from):
+            error.add_note(change)
+        raise
+
+
+def _replay_recorded(folder: Path, loaded: Loaded) -> Result:
+    is_complete = summary_of(folder) is not None
+    journals = _journals(folder)
     if journals:
-        again = replay_journals(experiment, journals)
+        again = replay_journals(loaded.experiment, journals)
     else:
         _refuse_without_journals(loaded.engine)
-        again = _run_again(experiment, read_encoded(folder / "trace"), complete)
-    if complete:
+        again = _run_again(loaded.experiment, encoded_of(folder / "trace"), is_complete)
+    if is_complete:
         _compare(parameters_sha256(_recorded_parameters(folder)), again)
     return again
+
+
+def _journals(folder: Path) -> dict[tuple[str, int], Journal]:
+    found = {}
+    for path in sorted(folder.glob("nodes/*/journal")):
+        try:
+            journal = read_journal(path)
+        except OSError as error:
+            raise FormatError(f"this journal cannot be read: {error.strerror}", str(path)) from None
+        found[journal.header.node, journal.header.incarnation] = journal
+    return found
+
+
+def changes(made_from: dict[str, Any]) -> list[str]:
+    """Say what differs between the program that made a run and this one: it may be why a replay diverges.
+
+    Examples
+    --------
+    >>> changes({"versions": {"numpy": "1.0"}})  # doctest: +ELLIPSIS
+    ['the run was made with numpy 1.0, this is numpy ...: that may be the reason']
+    """
+    recorded, present = made_from.get("versions", {}), versions()
+    found = [
+        f"the run was made with {name} {recorded[name]}, this is {name} {version}: that may be the reason"
+        for name, version in present.items()
+        if recorded.get(name, version) != version
+    ]
+    if not found and made_from.get("sources_sha256", sources_sha256()) != sources_sha256():
+        found = ["the run was made by another state of emuml's sources: that may be the reason"]
+    return found
 
 
 def _refuse_without_journals(engine: str) -> None:
@@ -131,11 +173,8 @@ def _recorded_parameters(folder: Path) -> NDArray[Any]:
     return parameters
 
 
-def _check_data(folder: Path, experiment: Experiment) -> None:
+def _check_data(folder: Path, experiment: Experiment, made_from: dict[str, Any]) -> None:
     """Refuse data that are not those of the run: what differs would look like a mistake of the protocol."""
-    try:
-        recorded = json.loads((folder / "provenance.json").read_text()).get("inputs_sha256")
-    except (OSError, ValueError) as error:
-        raise FormatError(f"the provenance of the run cannot be read: {error}", str(folder)) from None
+    recorded = made_from.get("inputs_sha256")
     if recorded is not None and recorded != list(experiment.workload.problem(experiment.seed).inputs_sha256):
         raise UserError("the data are not those of the run: their digests differ", str(folder / "config.yaml"))

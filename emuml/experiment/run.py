@@ -109,6 +109,10 @@ def run(
         if folder is None or error.filename not in (None, *map(str, folder.path.rglob("*"))):
             raise
         raise RunFailed(f"cannot write {folder.path}: {error.strerror}; what was written before is kept") from error
+    except BaseException as error:
+        if folder is not None:
+            folder.fail(error)
+        raise
     finally:
         if folder is not None:
             folder.close()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import yaml
 
-from emuml.errors import UserError
+from emuml.errors import EmumlError, UserError
 from emuml.spec import Inputs, to_spec
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ class RunDir:
     """A new run directory; an existing one that holds a run is refused.
 
     ``config.yaml`` (complete, replayable), ``inputs/``, ``provenance.json``, ``metrics.csv`` (a row per logged
-    point), ``trace``, and ``parameters.npy`` at the end. ``latest`` beside it points to the newest run.
+    point), ``trace``, and ``parameters.npy`` at the end. ``latest`` beside it points to the newest run. Of a run that
+    failed ``error.txt`` says why. :mod:`emuml.experiment.recorded` reads all that back.
     """
 
     def __init__(
@@ -101,6 +102,13 @@ class RunDir:
         (self.path / "summary.json").write_text(json.dumps(result.summary(), indent=1) + "\n")
         with suppress(OSError):  # a convenience: a parent that cannot be written does not undo a run
             _point_here(self.path.resolve())
+
+    def fail(self, error: BaseException) -> None:
+        """Write down why the run ended early."""
+        interrupted = isinstance(error, KeyboardInterrupt)
+        text = "interrupted" if interrupted else str(error) if isinstance(error, EmumlError) else repr(error)
+        with suppress(OSError):  # what could not be written before cannot be written now
+            (self.path / "error.txt").write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
 
     def close(self) -> None:
         """Close the files."""

@@ -73,9 +73,7 @@ class Band(NamedTuple):
         return (values < self.low) | (values > self.high)
 
 
-def bars(
-    values: Floats, title: str, x_label: str, y_label: str, band: Band | None = None, top: float = 1.0
-) -> Element:
+def bars(values: Floats, title: str, x_label: str, y_label: str, band: Band | None = None, top: float = 1.0) -> Element:
     """Draw a bar for each share, and the band around its expected value; bars outside have another colour.
 
     The axis ends at ``top``. Of more than ``BARS_MAX`` shares each bar is the least of its neighbours.

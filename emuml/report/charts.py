@@ -53,24 +53,50 @@ def lines(
     from_zero: bool = False,
     top: float | None = None,
     x_from_zero: bool = True,
+    may_log: bool = True,
 ) -> Element:
     """Draw lines.
 
     The vertical axis begins at 0 if ``from_zero`` asks for it, and reaches to ``top``; otherwise it is logarithmic when
-    values are positive and span more than a factor of four.
+    values are positive, span more than a factor of four, and it ``may_log``. What is no finite number is not drawn, but
+    the horizontal axis has room for it; a line of a single point is a dot.
     """
     thinned = [_thin(one) for one in series]
     ys = [float(y) for one in thinned for y in one.y]
-    is_log = bool(ys) and min(ys) > 0 and max(ys) > 4 * min(ys) and not from_zero
-    x = scale_for([float(x) for one in thinned for x in one.x], LEFT, RIGHT, from_zero=x_from_zero)
+    is_log = bool(ys) and min(ys) > 0 and max(ys) > 4 * min(ys) and may_log and not from_zero
+    x = scale_for(_extent(series), LEFT, RIGHT, from_zero=x_from_zero)
     y = scale_for([*ys, *([] if top is None else [top])], BOTTOM, TOP, is_log=is_log, from_zero=from_zero)
     drawn = [
-        tag("polyline", points=points(one, x, y), class_=f"line {style}")
-        for one, style in zip(thinned, styles(series), strict=True)
+        _dot(one, x, y, style, i)
+        if len(one.x) == 1
+        else tag("polyline", points=points(one, x, y), class_=f"line {style}")
+        for i, (one, style) in enumerate(zip(thinned, styles(series), strict=True))
     ]
-    ends = ", ".join(f"{one.name} ends at {one.y[-1]:.4g}" for one in thinned if len(one.y))
+    if not ys:
+        drawn.append(tag("text", "nothing here is a finite number", x=(LEFT + RIGHT) / 2, y=120, class_="middle"))
+    ends = ", ".join(_end(*pair, x_label) for pair in zip(series, thinned, strict=True)) or "no lines"
     label = f"{y_label} (logarithmic)" if is_log else y_label
     return svg(HEIGHT, title, f"{y_label} over {x_label}: {ends}.", *axes(x, y, x_label, label), *drawn)
+
+
+def _extent(series: Sequence[Series]) -> list[float]:
+    """Return the ends of all lines, with the points that are not drawn."""
+    finite = [one.x[np.isfinite(one.x)] for one in series]
+    return [float(end) for x in finite if len(x) for end in (x.min(), x.max())]
+
+
+def _dot(one: Series, x: Scale, y: Scale, style: str, i: int) -> Element:
+    """Draw a line of one point; later ones are smaller, so that all of those in one place are seen."""
+    return tag("circle", cx=x(float(one.x[0])), cy=y(float(one.y[0])), r=max(6.0 - 1.5 * i, 2.0), class_=f"dot {style}")
+
+
+def _end(given: Series, finite: Series, x_label: str) -> str:
+    """Say where a line ends."""
+    if not len(finite.x):
+        return f"{given.name} has no finite number"
+    if finite.x[-1] == given.x[-1]:
+        return f"{given.name} ends at {finite.y[-1]:.4g}"
+    return f"{given.name} is finite up to {x_label} {finite.x[-1]:.4g}, where it is {finite.y[-1]:.4g}"
 
 
 def steps(name: str, values: NDArray[np.float64], style: str = "") -> Series:
@@ -109,10 +135,15 @@ def axes(x: Scale, y: Scale, x_label: str, y_label: str) -> list[Element]:
 
 
 def legend(series: Sequence[Series]) -> Element:
-    """Return the key to the lines, in words that wrap."""
+    """Return the key to the lines, in words that wrap; what has no finite point is not drawn and has no key."""
     items = []
     for one, style in zip(series, styles(series), strict=True):
+        n_points = int((np.isfinite(one.x) & np.isfinite(one.y)).sum())
+        if n_points == 0 and len(one.x):  # without any points it stands for something else than a line
+            continue
         sample = tag("polyline", points="0,6 26,6", class_=f"line {style}")
+        if n_points == 1:
+            sample = tag("circle", cx=13, cy=6, r=4.5, class_=f"dot {style}")
         items.append(tag("li", tag("svg", sample, viewBox="0 0 26 12", aria_hidden="true"), one.name))
     return tag("ul", *items, class_="legend")
 

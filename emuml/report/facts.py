@@ -9,6 +9,8 @@ import numpy as np
 from emuml.report.statistics import standard_error
 from emuml.report.view import View, brief
 
+LOST_MAX = 4
+"""Ends of nodes that the top of a page names."""
 CLOCKS = {"des": "emulated", "tcp": "real", "replay": "replayed"}
 
 
@@ -17,7 +19,38 @@ def headline(view: View) -> str:
     clock = f"{CLOCKS.get(view.engine, view.engine)} time"
     text = f"{view.rounds} rounds in {seconds(view.duration_s)} of {clock}"
     losses = [f"{name.replace('_', ' ')} {number(view.metrics.final[name])}" for name in view.losses[:1]]
-    return ", ".join([text, *losses]) + "."
+    return ", ".join([text, *([] if diverged(view) else losses)]) + "."
+
+
+def troubles(view: View) -> list[str]:
+    """Return what to know of a run before reading its numbers, a sentence each: it failed, was cut, or diverged."""
+    first = view.failure.partition("\n")[0].rstrip(":. ")
+    said = [f"The run failed: {first}.{_lost_before(view)}"] if first and first != "interrupted" else []
+    said += ["The run was interrupted."] if first == "interrupted" else []
+    if view.is_cut:
+        said.append("summary.json stops in the middle, as on a full disk: shown like a run that did not finish.")
+    elif not said and not view.summary:
+        said.append("The run did not finish.")
+    return [*said, *filter(None, [diverged(view)])]
+
+
+def _lost_before(view: View) -> str:
+    more = f" and {len(view.lost) - LOST_MAX} more" if len(view.lost) > LOST_MAX else ""
+    return f" Before that {'; '.join(view.lost[:LOST_MAX])}{more}." if view.lost else ""
+
+
+def diverged(view: View) -> str:
+    """Say in which round a loss stopped being a number, if the last one is none; else return nothing."""
+    for name in view.losses:
+        logged = [(row["round"], row[name]) for row in view.metrics.rows if row.get(name) is not None]
+        last = next((i for i in reversed(range(len(logged))) if math.isfinite(logged[i][1])), -1)
+        if last + 1 < len(logged):
+            before = f"; before it was {number(logged[last][1])}" if last >= 0 else ""
+            return (
+                f"The training diverged: the {name.replace('_', ' ')} of round {logged[last + 1][0]:g} is no finite "
+                f"number, nor is any after it{before}. A smaller optimizer.rate may help."
+            )
+    return ""
 
 
 def facts(view: View) -> list[tuple[str, str]]:
@@ -34,16 +67,19 @@ def facts(view: View) -> list[tuple[str, str]]:
     if view.experiment.faults:
         rows.insert(4, ("faults", "; ".join(map(brief, view.experiment.faults.faults))))
     if view.stragglers != "cancel":
-        rows.append(("stragglers", view.stragglers))
+        rows.append(("stragglers", view.stragglers + logged_and_elapsed(view)))
     if view.drain_s is not None:
         rows.append(("drain", f"{seconds(view.drain_s)} after the last round"))
     expected = view.expected_round_s()
     if expected is not None:
         rows.append(("closed form", f"{expected:.4g} s per round, for equal shares and free messages"))
     rows += [(name.replace("_", " "), number(value)) for name, value in view.metrics.final.items() if is_quality(name)]
-    rows += [("decoding", decoding(view)), ("lost", "; ".join(view.summary.get("lost", [])) or "no node")]
-    if any(math.isnan(value) for name, value in view.metrics.final.items() if is_quality(name)):
-        rows.append(("warning", "the loss is not a number: the training diverged; a smaller optimizer.rate may help"))
+    if "decode_error" in view.metrics:
+        rows.append(("decoding", decoding(view)))
+    if "staleness_mean" in view.metrics:
+        rows.append(("staleness", staleness(view)))
+    rows.append(("lost", "; ".join(view.lost) or "no node"))
+    rows += [("warning", text) for text in [" ".join(troubles(view))] if text]
     if view.summary:
         rows.append(("events", f"{view.summary['events']:,}"))
         rows.append(("parameters", f"sha256 {view.summary['parameters_sha256'][:16]}"))
@@ -66,14 +102,27 @@ def seconds_per_round(view: View) -> str:
 
 def decoding(view: View) -> str:
     """Say how many rounds were decoded exactly."""
-    if "decode_error" not in view.metrics:
-        return "none"
     errors = view.metrics["decode_error"]
     errors = errors[np.isfinite(errors)]
     inexact = int((errors > 0).sum())
     if not inexact:
         return f"all {len(errors)} rounds exact"
     return f"{len(errors) - inexact} rounds exact, {inexact} not; mean error ‖aB - 1‖² {number(float(errors.mean()))}"
+
+
+def staleness(view: View) -> str:
+    """Say how many versions lay between what updates were computed from and what they were applied to."""
+    tally = view.tally("staleness")
+    mean = sum(value * times for value, times in tally.items()) / max(tally.total(), 1)
+    return f"on average {number(mean)} versions, at most {max(tally, default=0)}"
+
+
+def logged_and_elapsed(view: View) -> str:
+    """Say how long rounds took to be decided, and how long they took, where these differ; else return nothing."""
+    if "decided_s" not in view.metrics or not len(view.round_times_s):
+        return ""
+    logged, elapsed = float(np.nanmean(view.decided_round_times_s)), float(view.round_times_s.mean())
+    return f": the stop rule was met after {number(logged)} s per round, the next one started after {number(elapsed)} s"
 
 
 def seconds(value: float) -> str:
@@ -92,5 +141,11 @@ def seconds(value: float) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number with four digits."""
-    return f"{value:.4g}"
+    """Return a number with four digits, in words if it is none.
+
+    Examples
+    --------
+    >>> number(0.123456), number(math.inf), number(math.nan)
+    ('0.1235', '∞', 'not a number')
+    """
+    return "not a number" if math.isnan(value) else f"{value:.4g}".replace("inf", "∞")

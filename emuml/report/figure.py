@@ -99,8 +99,14 @@ def by_round(columns: Sequence[Column], caption: str, rows_max: int = ROWS_MAX) 
 
 
 def cell(value: float | None) -> str:
-    """Return a number with six digits; a dash for none."""
-    return "-" if value is None or value != value else f"{value:.6g}"
+    """Return a number with six digits; a dash for none.
+
+    Examples
+    --------
+    >>> cell(0.12345678), cell(None), cell(float("nan")), cell(float("-inf"))
+    ('0.123457', '-', '-', '-∞')
+    """
+    return "-" if value is None or value != value else f"{value:.6g}".replace("inf", "∞")
 
 
 def words(name: str) -> str:

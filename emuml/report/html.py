@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from emuml.report.facts import headline
+from emuml.report.facts import headline, troubles
 from emuml.report.figure import Shown
 from emuml.report.markup import tag, to_text
 from emuml.report.sections import (
@@ -77,9 +77,20 @@ def page(
         made.insert(0, tag("p", "No round was finished."))
     said = [f"{view.label}: {headline(view)}" if len(views) > 1 else headline(view).capitalize() for view in views]
     summary = [tag("p", line) for line in ([conclusion] if conclusion else said)]
+    summary += [part for view in views for part in _warnings(view, len(views) == 1)]
     parts = [*sections, *made]
     body = tag("body", tag("main", tag("h1", title), *summary, _contents(parts), *parts))
     return "<!doctype html>\n" + to_text(tag("html", _head(title), body, lang="en")) + "\n"
+
+
+def _warnings(view: View, is_single: bool) -> list[Element]:
+    """Return what to know before reading on, and where nodes were when a run failed."""
+    whose = "" if is_single else f"{view.label}: "
+    said = [tag("p", f"{whose}{line}", class_="warning") for line in troubles(view)]
+    if "\n" not in view.failure:
+        return said
+    whole = tag("pre", view.failure, tabindex="0", role="region", aria_label=f"{whose}Why the run failed")
+    return [*said, tag("details", tag("summary", f"{whose}Where the nodes were"), whole)]
 
 
 def _head(title: str) -> Element:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from xml.etree.ElementTree import Element, tostring
 
+from emuml.errors import printable
+
 Child = Element | str
+
+# Controls but for tab and new line, what turns the direction of text, half of a pair, and what is no character at all.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
 def tag(name: str, *children: Child, **attributes: object) -> Element:
@@ -19,10 +25,11 @@ def tag(name: str, *children: Child, **attributes: object) -> Element:
     last: Element | None = None
     for child in children:
         if isinstance(child, str):
+            text = visible(child)
             if last is None:
-                element.text = (element.text or "") + child
+                element.text = (element.text or "") + text
             else:
-                last.tail = (last.tail or "") + child
+                last.tail = (last.tail or "") + text
         else:
             element.append(child)
             last = child
@@ -34,9 +41,20 @@ def to_text(element: Element) -> str:
     return tostring(element, encoding="unicode", method="html")
 
 
+def visible(text: str) -> str:
+    r"""Return a text with escapes in place of characters that nobody sees, most of which a page may not have.
+
+    Examples
+    --------
+    >>> print(visible("\x1b[31m"))
+    \x1b[31m
+    """
+    return _UNSEEN.sub(lambda found: printable(found.group()), text)
+
+
 def _text(value: object) -> str:
     # A tenth of a pixel is enough, and equal drawings have equal bytes.
-    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
+    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else visible(str(value))
 
 
 def table(head: list[str], rows: list[list[str]], caption: str) -> Element:

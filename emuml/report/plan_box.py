@@ -9,6 +9,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from emuml.errors import printable
 from emuml.experiment.expectations import Messages
 from emuml.experiment.plan import Plan
 from emuml.experiment.training import Range
@@ -21,8 +22,8 @@ def box_of(plan: Plan) -> Panel:
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in rows(plan):
-        grid.add_row(name, Text(value))  # never markup: values may hold brackets
-    return Panel(grid, title=Text(f"plan of {plan.name}"), title_align="left", box=box.ROUNDED, expand=False)
+        grid.add_row(name, Text(printable(value)))  # never markup: values may hold brackets
+    return Panel(grid, title=Text(f"plan of {printable(plan.name)}"), title_align="left", box=box.ROUNDED, expand=False)
 
 
 def rows(plan: Plan) -> Iterator[tuple[str, str]]:

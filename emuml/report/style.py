@@ -15,6 +15,8 @@ text { fill: var(--ink); } .end { text-anchor: end; } .middle { text-anchor: mid
 .line.s2 { stroke: var(--c2); stroke-dasharray: 2 3; } .line.s3 { stroke: var(--c3); stroke-dasharray: 9 3 2 3; }
 .line.s4 { stroke: var(--c4); stroke-dasharray: 4 2; } .line.s5 { stroke: var(--c5); stroke-dasharray: 1 2; }
 .bar.s0 { fill: var(--c0); } .bar.s1 { fill: var(--c1); } .bar.s2 { fill: var(--c2); } .bar.s3 { fill: var(--c3); }
+.dot.s0 { fill: var(--c0); } .dot.s1 { fill: var(--c1); } .dot.s2 { fill: var(--c2); } .dot.s3 { fill: var(--c3); }
+.dot.s4 { fill: var(--c4); } .dot.s5 { fill: var(--c5); }
 .line.wide { stroke-width: 4; stroke-opacity: .6; } .line.thin { stroke-width: 1; }
 .line.halo { stroke-width: 5; } .line.theory { stroke: var(--ink); stroke-width: 1.4; }
 .line.band-key { stroke: var(--ink); stroke-opacity: .18; stroke-width: 10; }
@@ -24,15 +26,19 @@ text { fill: var(--ink); } .end { text-anchor: end; } .middle { text-anchor: mid
 """
 
 PAGE = """
-:root { color-scheme: light dark; --paper: #fff; --text: #1c2430; --soft: #5a6675; --rule: #d5dbe3; --panel: #f6f8fa; }
+:root { color-scheme: light dark; --paper: #fff; --text: #1c2430; --soft: #5a6675; --rule: #d5dbe3; --panel: #f6f8fa;
+  --warn: #c4162a; }
 @media screen and (prefers-color-scheme: dark) {
-  :root { --paper: #12171d; --text: #e3e8ef; --soft: #a3afbd; --rule: #333d49; --panel: #1a2129; } }
+  :root { --paper: #12171d; --text: #e3e8ef; --soft: #a3afbd; --rule: #333d49; --panel: #1a2129;
+    --warn: #ff6b78; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 1180px; padding: 16px; background: var(--paper); color: var(--text);
   font: 16px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.6rem; line-height: 1.2; margin: .5rem 0; overflow-wrap: anywhere; }
 h2 { font-size: 1.15rem; margin: 2rem 0 .25rem; } h3 { font-size: 1rem; margin: 1rem 0 .25rem; }
-p { margin: .25rem 0 .75rem; max-width: 75ch; } .note { color: var(--soft); font-size: .9rem; }
+p { margin: .25rem 0 .75rem; max-width: 75ch; overflow-wrap: anywhere; }
+.warning { border-left: 4px solid var(--warn); padding: .1rem 0 .1rem .7rem; font-weight: 600; }
+.note { color: var(--soft); font-size: .9rem; }
 .beside { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); gap: 8px 32px;
   align-items: start; } .full { grid-column: 1 / -1; }
 figure svg[role="img"] { display: block; width: 100%; max-width: 560px; height: auto; }

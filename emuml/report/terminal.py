@@ -7,6 +7,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from emuml.errors import printable
 from emuml.report.facts import facts, seconds
 from emuml.report.view import View
 
@@ -23,5 +24,5 @@ def summary(view: View) -> Panel:
         rows.append(("wall time", seconds(view.summary["wall_s"])))
     for name, value in rows:
         if name not in _LEFT_OUT:
-            grid.add_row(name, Text(value))  # never markup: values may hold brackets
-    return Panel(grid, title=Text(view.label), title_align="left", box=box.ROUNDED, expand=False)
+            grid.add_row(name, Text(printable(value)))  # never markup: values may hold brackets
+    return Panel(grid, title=Text(printable(view.label)), title_align="left", box=box.ROUNDED, expand=False)

@@ -5,9 +5,7 @@ A directory of a run that was interrupted has no summary; what it has is shown. 
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Iterable
+from collections import Counter
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,16 +16,16 @@ import yaml
 from numpy.typing import NDArray
 
 from emuml import names
-from emuml.errors import FormatError, UserError
 from emuml.experiment.config import load
 from emuml.experiment.experiment import Experiment
+from emuml.experiment.folders import no_run
+from emuml.experiment.recorded import Rows, failure_of, metrics_of, provenance_of, summary_of, trace_of
 from emuml.experiment.result import Metrics, Result
 from emuml.report.expected import RoundLaw, round_law
 from emuml.spec import Inputs
-from emuml.trace import merge, read_rows
+from emuml.trace import merge
 
 Floats = NDArray[np.float64]
-Rows = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +46,10 @@ class View:
     stopped : str
         Why it stopped, as far as the trace tells.
     run_dir : Path or None
+    failure : str
+        Why it failed, if that is known; the first line says what, further ones where nodes were.
+    is_cut : bool
+        Whether its summary was cut as it was written.
     """
 
     label: str
@@ -58,6 +60,8 @@ class View:
     summary: dict[str, Any] = field(default_factory=dict)
     stopped: str = ""
     run_dir: Path | None = None
+    failure: str = ""
+    is_cut: bool = False
 
     @classmethod
     def of_result(cls, result: Result, label: str = "") -> View:
@@ -80,24 +84,26 @@ class View:
         Raises
         ------
         UserError
-            If it is none, or of another format.
+            If it is none, of another format, or damaged.
         """
         folder = Path(folder)
         if not (folder / "config.yaml").is_file():
-            raise UserError("there is no config.yaml", str(folder), "a run directory, such as runs/latest")
+            raise no_run(folder)
         loaded = load(folder / "config.yaml")
         trace = _trace(folder)
         stops = [row[3] for row in trace if row[2] == "stop"]
-        summary = _json(folder / "summary.json")
+        summary = summary_of(folder)
         return cls(
             label or loaded.experiment.name,
             loaded.experiment,
             loaded.engine,
-            Metrics(_metrics(folder / "metrics.csv")),
+            Metrics(metrics_of(folder)),
             trace,
-            summary,
+            summary or {},
             str(stops[0]) if stops else "" if summary else "the run did not finish",
             folder,
+            failure_of(folder),
+            summary is None and (folder / "summary.json").exists(),
         )
 
     @property
@@ -124,6 +130,27 @@ class View:
         return next((float(value) for value in logged if value is not None), None)
 
     @property
+    def decided_round_times_s(self) -> Floats:
+        """Seconds from the start of each round until its stop rule fired, for servers that say when."""
+        return self.metrics["decided_s"][1:] - self.metrics["time_s"][:-1]
+
+    def tally(self, name: str) -> Counter[int]:
+        """Add up the histograms that were logged under a name, such as ``0:12 1:3``."""
+        found: Counter[int] = Counter()
+        for row in self.metrics.rows:
+            for item in str(row.get(name) or "").split():
+                value, _, times = item.partition(":")
+                found[int(value)] += int(times)
+        return found
+
+    @property
+    def lost(self) -> list[str]:
+        """How nodes ended that ended before the run did, a sentence each; of a run without summary, by its trace."""
+        if self.summary:
+            return list(self.summary["lost"])
+        return [sentence for row in self.trace if (sentence := _ended(row))]
+
+    @property
     def losses(self) -> list[str]:
         """Names of the losses that were observed, the training loss first."""
         return sorted((name for name in self.metrics if name.endswith("_loss")), key=lambda name: name != "train_loss")
@@ -133,7 +160,8 @@ class View:
         """Versions, seed, data and command."""
         recorded = self.summary.get("provenance")
         if recorded is None and self.run_dir is not None:
-            recorded = _json(self.run_dir / "provenance.json")
+            is_there = (self.run_dir / "provenance.json").exists()
+            recorded = provenance_of(self.run_dir) if is_there else {}
         return dict(recorded or {})
 
     def config(self) -> str:
@@ -193,34 +221,16 @@ def brief(declaration: Any) -> str:
     return f"{kind}({', '.join(shown)})" if shown else kind
 
 
-def _metrics(path: Path) -> list[dict[str, Any]]:
-    if not path.is_file():
-        return []
-    with path.open(newline="") as stream:
-        return [{name: _number(text) for name, text in row.items() if text} for row in csv.DictReader(stream)]
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+def _ended(row: tuple[Any, ...]) -> str:
+    """Return how a node ended, as engines say it, if that is what a record is about."""
+    time_s, node, kind, *details = row
+    if kind == "crash":
+        return f"{node} (life {details[0]}) crashed at t={time_s:.6g} s"
+    return f"{node} (life {details[0]}) {details[1]} at t={time_s:.3f} s" if kind == "exit" else ""
 
 
 def _trace(folder: Path) -> Rows:
-    """Read the trace of the run, or those of its nodes, as far as they go."""
-    paths: Iterable[Path] = (
-        [folder / "trace"] if (folder / "trace").is_file() else sorted(folder.glob("nodes/*/trace*"))
-    )
-    found = []
-    for path in paths:
-        try:
-            found.append(list(read_rows(path)))
-        except FormatError:
-            if path.stat().st_size:  # a file without its header belongs to a run that was cut
-                raise
-    return merge(found).rows
-
-
-def _json(path: Path) -> dict[str, Any]:
-    return dict(json.loads(path.read_text())) if path.is_file() else {}
+    """Read the trace of the run, or those of its nodes, as far as they go; one without its header was cut."""
+    whole = folder / "trace"
+    paths = [whole] if whole.exists() else sorted(folder.glob("nodes/*/trace*"))
+    return merge(trace_of(path) for path in paths if path.is_dir() or path.stat().st_size).rows

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from emuml.cli.demo import BASELINE, compare, conclusion, emulate, schemes
+from emuml.cli.demo import BASELINE, compare, conclusion, emulate, fitting, schemes
 from emuml.cli.main import status
 from emuml.report.view import View
 
@@ -62,3 +64,18 @@ def test_demo_ends_with_the_equality_and_the_path_of_the_report(
     assert "equal bit for bit" in out
     assert out.splitlines()[-1] == f"report: {tmp_path}/demo/report.html"
     assert (tmp_path / "demo" / "report.html").is_file()
+
+
+@pytest.mark.parametrize("width", [40, 50, 60, 70, 80])
+def test_no_number_of_the_table_is_cut(views: list[View], width: int) -> None:
+    target, rows = compare(views)
+    console = Console(file=io.StringIO(), width=width)
+    console.print(fitting(rows, target, console))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert max(map(len, text.splitlines())) <= width
+    for row in rows:
+        assert f"{row.round_s:.3f} ± {row.error_s:.3f}" in text
+        assert f" {row.target_s:.1f} " in text
+        assert f" {row.speedup:.2f}x" in text
+        assert (f" {row.expected_s:.3f} " in text) == (width == 80)
+    assert "…" not in text

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from emuml import Crash, FaultPlan, replay, run
+from emuml.cli.main import status
 from emuml.errors import Diverged, FormatError, RunFailed, UserError
 from emuml.protocols import GradientCoding
 from emuml.protocols.gradient_coding import FractionalRepetition, IgnoreStragglers, Uncoded
@@ -191,6 +192,53 @@ def test_a_finished_run_without_its_files_is_refused(tmp_path, name):
     (tmp_path / "one" / name).unlink()
     with pytest.raises(FormatError, match="cannot be read"):
         replay(tmp_path / "one")
+
+
+def test_a_missing_or_damaged_file_is_told_in_one_line(tmp_path, capsys):
+    folder = tmp_path / "one"
+    run(small(), out=folder)
+    trace, provenance = folder / "trace", folder / "provenance.json"
+
+    def refused(where):
+        assert status(["replay", str(folder)]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"emuml: {where}: ")
+        return line
+
+    trace.rename(tmp_path / "kept")
+    assert "No such file" in refused(trace)
+    trace.mkdir()
+    assert "Is a directory" in refused(trace)
+    provenance.write_text("[1, 2]")
+    assert "Expected `object`, got `array`" in refused(provenance)
+    (folder / "nodes" / "worker-0" / "journal").mkdir(parents=True)
+    provenance.write_text("{}")
+    assert "Is a directory" in refused(folder / "nodes" / "worker-0" / "journal")
+
+
+def test_a_run_whose_summary_was_cut_is_replayed_like_one_that_did_not_finish(tmp_path):
+    run(small(), out=tmp_path / "one")
+    summary = tmp_path / "one" / "summary.json"
+    summary.write_bytes(summary.read_bytes()[:100])
+    assert replay(tmp_path / "one").compared == ("trace",)
+
+
+@pytest.mark.parametrize(
+    ("changed", "hint"),
+    [
+        ({}, ""),
+        ({"versions": {"numpy": "1.0"}}, "the run was made with numpy 1.0, this is numpy"),
+        ({"sources_sha256": "0" * 64}, "the run was made by another state of emuml's sources"),
+    ],
+)
+def test_a_run_of_another_program_that_diverges_says_so(tmp_path, changed, hint, capsys):
+    run(small(), out=tmp_path / "one")
+    provenance, trace = tmp_path / "one" / "provenance.json", tmp_path / "one" / "trace"
+    provenance.write_text(json.dumps({**json.loads(provenance.read_text()), **changed}))
+    trace.write_bytes(trace.read_bytes().replace(b"worker-3", b"worker-4", 1))
+    assert status(["replay", str(tmp_path / "one")]) == 1
+    _, *rest = capsys.readouterr().err.splitlines()
+    assert [line.startswith(f"emuml: {hint}") for line in rest] == [True] * bool(hint)
 
 
 def test_other_data_are_told_apart_from_a_mistake_of_the_protocol(tmp_path):

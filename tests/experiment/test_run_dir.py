@@ -169,3 +169,25 @@ def test_of_two_runs_at_once_one_gets_the_folder(tmp_path):
     for thread in threads:
         thread.join()
     assert sorted(taken) == [False] * 7 + [True]
+
+
+def test_why_a_run_failed_is_in_its_folder(tmp_path):
+    with pytest.raises(Deadlock) as caught:
+        run(small(faults=EVERYBODY, protocol=GradientCoding(Uncoded())), out=tmp_path / "one")
+
+    assert (tmp_path / "one" / "error.txt").read_text() == f"{caught.value}\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "text"), [(KeyboardInterrupt(), "interrupted"), (ValueError("no"), "ValueError('no')")]
+)
+def test_whatever_ends_a_run_early_is_in_its_folder(tmp_path, error, text):
+    def fail(row):
+        if row["round"] == 2:
+            raise error
+
+    with pytest.raises(type(error)):
+        run(small(), out=tmp_path / "one", progress=fail)
+
+    assert (tmp_path / "one" / "error.txt").read_text() == f"{text}\n"
+    assert [row["round"] for row in table(tmp_path / "one")] == ["0", "1", "2"]

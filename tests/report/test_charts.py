@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from emuml.report.bars import BARS_MAX, Band, bars, bins, histogram
-from emuml.report.charts import BOTTOM, LEFT, POINTS_MAX, RIGHT, TOP, Series, lines, steps
+from emuml.report.charts import BOTTOM, LEFT, POINTS_MAX, RIGHT, TOP, Series, legend, lines, steps
 from emuml.report.markup import table, tag, to_text
 from emuml.report.scales import Scale, scale_for
 from emuml.report.timeline import Span, spans, timeline
@@ -190,3 +192,44 @@ def test_the_timeline_stops_at_the_time_asked_for() -> None:
 def test_without_tasks_there_is_no_timeline() -> None:
     assert timeline([(0.0, "server-0", "publish", 0)], "title") is None
     assert timeline([], "title") is None
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+def test_a_line_of_one_number_is_a_dot_and_the_axis_shows_where_it_stopped() -> None:
+    x = np.arange(31.0)
+    diverged = [Series(name, x, np.where(x == 0, 0.5, end)) for name, end in (("a", INF), ("b", NAN))]
+    drawn = lines([*diverged, Series("c", x, np.full(31, NAN))], "title", "round", "loss")
+    dots = list(drawn.iter("circle"))
+    assert [(dot.get("cx"), dot.get("class")) for dot in dots] == [(str(LEFT), "dot s0"), (str(LEFT), "dot s1")]
+    assert dots[0].get("cy") == dots[1].get("cy") == str((TOP + BOTTOM) // 2)
+    assert float(str(dots[0].get("r"))) > float(str(dots[1].get("r")))  # both are seen
+    assert "30" in [text.text for text in drawn.iter("text")]
+    label = str(drawn.get("aria-label"))
+    assert "a is finite up to round 0, where it is 0.5" in label
+    assert "c has no finite number" in label
+    key = legend([*diverged, Series("c", x, np.full(31, NAN)), Series("d", np.zeros(0), np.zeros(0), "mark")])
+    assert [str(item[0].tail) for item in key] == ["a", "b", "d"]
+    assert [item[0][0].tag for item in key] == ["circle", "circle", "polyline"]
+
+
+def test_where_nothing_is_a_number_words_say_so() -> None:
+    drawn = lines([Series("a", np.arange(3.0), np.full(3, NAN))], "title", "round", "loss")
+    assert "nothing here is a finite number" in [text.text for text in drawn.iter("text")]
+
+
+def test_what_may_not_be_drawn_by_logarithms_is_not() -> None:
+    series = [Series("a", np.array([0.0, 1.0]), np.array([0.01, 1.0]))]
+    assert "logarithmic" in str(lines(series, "title", "x", "y").get("aria-label")) + to_text(
+        lines(series, "t", "x", "y")
+    )
+    assert "logarithmic" not in to_text(lines(series, "title", "x", "y", may_log=False))
+
+
+def test_characters_that_a_page_may_not_have_are_escaped() -> None:
+    name = "a\x00b\x07c\x1b[31m\r\x85\u202e\udcff\ufffe\tend\n"
+    text = to_text(tag("p", name, tag("b"), name, title=name))
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\udcff\ufffe]", text)
+    assert text.count(r"a\x00b\x07c\x1b[31m\r\x85\u202e\udcff\ufffe") == 3
+    text.encode()

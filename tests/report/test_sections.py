@@ -199,6 +199,15 @@ def test_every_measure_is_drawn(partly: View) -> None:
     assert {one.name for one in quality.chosen(Shown.of([view, view]), "loss")} == {"train_loss"}
 
 
+def test_losses_may_be_drawn_by_logarithms_and_scores_never(partly: View) -> None:
+    numbers = np.geomspace(0.01, 1.0, 40).tolist()
+    view = with_rows(partly, train_loss=numbers, validation_loss=numbers, accuracy=numbers, validation_auc=numbers)
+    loss, *scores = text_of(quality.section, view).split("</figure>")[:-1]
+    assert "loss (logarithmic)" in loss
+    assert len(scores) == 2
+    assert "logarithmic" not in "".join(scores)
+
+
 def test_late_work_is_drawn_as_late() -> None:
     text = text_of(timelines.section, ran(stragglers="skip-stale"))
     assert 'class="late"' in text
@@ -230,9 +239,9 @@ def stale() -> View:
 
 
 def test_staleness_is_counted_over_all_rounds(stale: View) -> None:
-    tally = staleness.counts(stale, "staleness")
+    tally = stale.tally("staleness")
     assert tally.total() == 20 * 6
-    leads = staleness.counts(stale, "lead")
+    leads = stale.tally("lead")
     assert 0 < max(leads) <= 2
     text = text_of(staleness.section, stale)
     mean = sum(value * times for value, times in tally.items()) / 120

@@ -12,6 +12,7 @@ from emuml.report.figure import Column, Shown, by_round, grid, words
 from emuml.report.markup import tag
 from emuml.report.view import View
 
+_MAY_LOG = ("loss", "mse")
 _PARTS = ("train_", "validation_")
 _FIRST = ("loss", "accuracy", "auc", "mse")
 _HEADINGS = {"auc": "Area under the ROC curve", "mse": "Mean square error"}
@@ -67,7 +68,8 @@ def _figure(shown: Shown, which: str) -> Element:
     drawn, key = [], _series(picked, "round")
     for column, x_label in (("round", "round"), ("time_s", "seconds on the engine's clock")):
         over = "rounds" if column == "round" else "time"
-        drawn.append(lines(_series(picked, column), f"{heading} over {over}", x_label, axis))
+        series, title = _series(picked, column), f"{heading} over {over}"
+        drawn.append(lines(series, title, x_label, axis, may_log=which in _MAY_LOG))  # scores are no powers of ten
     numbers = by_round(_columns(picked, shown), heading, shown.rows_max)
     return shown.figure(f"{heading} over rounds and over time", drawn, numbers, key)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -30,19 +29,9 @@ def section(shown: Shown) -> Element | None:
     return tag("section", tag("h2", "Staleness"), tag("p", _NOTE, class_="note"), *said, grid(figures))
 
 
-def counts(view: View, name: str) -> Counter[int]:
-    """Add up the histograms that were logged under a name, such as ``0:12 1:3``."""
-    found: Counter[int] = Counter()
-    for row in view.metrics.rows:
-        for item in str(row.get(name) or "").split():
-            value, _, times = item.partition(":")
-            found[int(value)] += int(times)
-    return found
-
-
 def summary(shown: Shown, view: View) -> str:
     """Say how stale the updates of a run were."""
-    tally = counts(view, "staleness")
+    tally = view.tally("staleness")
     total = max(tally.total(), 1)
     mean = sum(value * times for value, times in tally.items()) / total
     waited_s = float(np.nansum(view.metrics["blocked_s"]))
@@ -62,7 +51,7 @@ def _of_view(shown: Shown, view: View) -> list[Element]:
 
 
 def _histogram(shown: Shown, view: View, name: str, words: str, unit: str) -> Element:
-    tally, caption = counts(view, name), shown.of_run(view, words)
+    tally, caption = view.tally(name), shown.of_run(view, words)
     values = np.arange(max(tally, default=0) + 1)
     shares = np.array([tally[value] for value in values.tolist()]) / max(tally.total(), 1)
     drawn = bars(shares, caption, unit, "share", top=float(shares.max()) or 1.0)

@@ -62,8 +62,7 @@ def said(view: View) -> list[str]:
 
 def durations(view: View) -> tuple[Floats, Floats]:
     """Return seconds from the start of each round until it was decided, and until the next one started."""
-    ends = view.metrics["time_s"]
-    return view.metrics["decided_s"][1:] - ends[:-1], np.diff(ends)
+    return view.decided_round_times_s, view.round_times_s
 
 
 def _logged_and_elapsed(shown: Shown, view: View) -> Element:
