@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from emuml.cluster.cluster import Storage as Storage
     from emuml.cluster.compute import ComputeModel as ComputeModel
     from emuml.cluster.compute import Constant as Constant
-    from emuml.cluster.compute import DelayTrace as DelayTrace
-    from emuml.cluster.compute import ErasureHeadDelays as ErasureHeadDelays
     from emuml.cluster.compute import Instant as Instant
     from emuml.cluster.compute import ShiftedExponential as ShiftedExponential
-    from emuml.cluster.compute import erasurehead_delays as erasurehead_delays
+    from emuml.cluster.delays import DelayTrace as DelayTrace
+    from emuml.cluster.delays import ErasureHeadDelays as ErasureHeadDelays
+    from emuml.cluster.delays import erasurehead_delays as erasurehead_delays
 
 _HOMES = {
     "Cluster": "emuml.cluster.cluster",
@@ -31,9 +31,9 @@ _HOMES = {
     "Instant": "emuml.cluster.compute",
     "Constant": "emuml.cluster.compute",
     "ShiftedExponential": "emuml.cluster.compute",
-    "DelayTrace": "emuml.cluster.compute",
-    "ErasureHeadDelays": "emuml.cluster.compute",
-    "erasurehead_delays": "emuml.cluster.compute",
+    "DelayTrace": "emuml.cluster.delays",
+    "ErasureHeadDelays": "emuml.cluster.delays",
+    "erasurehead_delays": "emuml.cluster.delays",
 }
 
 __all__ = sorted(_HOMES)

@@ -11,18 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Annotated, Literal, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 import numpy as np
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Le
 from numpy.typing import ArrayLike, NDArray
 
 from emuml import _kernels
-from emuml.errors import RunFailed, UserError
+from emuml.errors import UserError
 from emuml.node import NodeId
 from emuml.spec import check
 from emuml.streams import halves, stream_key
+
+if TYPE_CHECKING:
+    from emuml.cluster.delays import DelayTrace as DelayTrace
+    from emuml.cluster.delays import ErasureHeadDelays as ErasureHeadDelays
+    from emuml.cluster.delays import erasurehead_delays as erasurehead_delays
 
 Sampler = Callable[[int, float], float]
 """Maps (draw, load) to seconds: pure, so that the same draw always takes the same time."""
@@ -31,7 +36,6 @@ Floats = NDArray[np.float64]
 
 LEAST_S, MOST_S = 1e-12, 1e12
 """Bounds of declared times in seconds: beyond them the sums and squares that theory takes are no numbers any more."""
-ERASUREHEAD_ENTRIES_MAX = 10_000_000
 
 
 class ComputeModel(Protocol):
@@ -202,191 +206,8 @@ class ShiftedExponential:
         return np.asarray(load * self.shift_s + self.scale_s(load) * tail, np.float64)
 
 
-@dataclass(frozen=True, eq=False)
-class DelayTrace:
-    """Replay of recorded durations: draw k of worker w takes ``array[k, w]`` seconds, whatever its load.
-
-    Theory is answered as if durations were drawn independently from all entries with equal chance.
-
-    Parameters
-    ----------
-    array : ndarray, shape (rounds, workers)
-        Seconds, from 0 to 1e12; copied.
-
-    Raises
-    ------
-    UserError
-        If the array is not of that kind; by a sampler, if a draw or a worker lies outside the trace.
-
-    Examples
-    --------
-    >>> trace = DelayTrace(np.array([[0.5, 0.25], [1.0, 0.75]]))
-    >>> trace.sampler(seed=0, node=NodeId("worker", 1))(1, 1.0)
-    0.75
-    """
-
-    array: NDArray[np.float64]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "array", _delays(self.array))
-        check(self)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, DelayTrace):
-            return NotImplemented
-        return np.array_equal(self.array, other.array)
-
-    def __hash__(self) -> int:
-        return hash((self.array.shape, self.array.tobytes()))
-
-    def __reduce__(self) -> tuple[type[DelayTrace], tuple[Floats]]:
-        # Arrays come out of a pickle writable; building anew makes them read-only again.
-        return DelayTrace, (self.array,)
-
-    @property
-    def extent(self) -> tuple[int, int]:
-        """How many draws and how many workers there are durations for."""
-        return self.array.shape[0], self.array.shape[1]
-
-    def sampler(self, seed: int, node: NodeId) -> Sampler:
-        """See :class:`ComputeModel`; the column is the node's index, the seed is not used."""
-        rounds, workers = self.array.shape
-        if node.index >= workers:
-            raise UserError(f"{node} is not in the delay trace", "delay-trace.array", f"worker indices below {workers}")
-        column = self.array[:, node.index].tolist()
-
-        def duration_s(draw: int, load: float) -> float:
-            if not 0 <= draw < rounds:
-                raise RunFailed(f"{node} asks for draw {draw} of a delay trace that has draws 0 to {rounds - 1}")
-            return float(column[draw])
-
-        return duration_s
-
-    def mean(self, load: float = 1.0) -> float:
-        """See :class:`ComputeModel`."""
-        return float(self.array.mean())
-
-    def variance(self, load: float = 1.0) -> float:
-        """See :class:`ComputeModel`."""
-        return float(self.array.var())
-
-    def cdf(self, t: ArrayLike, load: float = 1.0) -> Floats:
-        """See :class:`ComputeModel`."""
-        entries = np.sort(self.array, axis=None)
-        return np.asarray(np.searchsorted(entries, np.asarray(t, np.float64), side="right") / entries.size)
-
-    def ppf(self, q: ArrayLike, load: float = 1.0) -> Floats:
-        """See :class:`ComputeModel`."""
-        entries = np.sort(self.array, axis=None)
-        levels = np.arange(1, entries.size + 1) / entries.size
-        return np.asarray(entries[np.searchsorted(levels, check_quantiles(q), side="left")])
-
-    def atoms(self, load: float = 1.0) -> Floats:
-        """Return all recorded durations in seconds, ascending, each once."""
-        return np.unique(self.array)
-
-
-def _delays(given: ArrayLike) -> Floats:
-    """Return a read-only copy of a delay trace, or say what is wrong with it."""
-    where, allowed = "delay-trace.array", "seconds from 0 to 1e12, of shape (rounds, workers)"
-    try:
-        delays = np.array(given, np.float64, order="C")
-    except (TypeError, ValueError) as error:
-        raise UserError(f"not an array of numbers ({error})", where, allowed) from None
-    if delays.ndim != 2 or delays.size == 0:
-        raise UserError(f"got shape {delays.shape}", where, allowed)
-    wrong = np.argwhere(~((delays >= 0) & (delays <= MOST_S)))
-    if len(wrong):
-        draw, worker = (int(index) for index in wrong[0])
-        raise UserError(f"entry [{draw}, {worker}] is {delays[draw, worker]}", where, allowed)
-    delays.setflags(write=False)
-    return delays
-
-
-@dataclass(frozen=True)
-class ErasureHeadDelays:
-    """The delays that the program of ErasureHead has built in, as a law: see :func:`erasurehead_delays`.
-
-    Parameters
-    ----------
-    rounds, workers : int
-        Size of the trace, > 0; at most ten million delays in all.
-    mean_s : float
-        Mean delay in seconds, from 1e-12 to 1e12.
-    """
-
-    rounds: Annotated[int, Gt(0)] = 100
-    workers: Annotated[int, Gt(0)] = 30
-    mean_s: Annotated[float, Ge(LEAST_S), Le(MOST_S)] = 0.5
-
-    def __post_init__(self) -> None:
-        check(self)
-        if self.rounds * self.workers > ERASUREHEAD_ENTRIES_MAX:
-            most = max(ERASUREHEAD_ENTRIES_MAX // self.workers, 1)
-            what = f"{self.rounds} rounds of {self.workers} workers are more than ten million delays"
-            raise UserError(what, "ErasureHeadDelays.rounds", f"an integer in 1..{most}")
-
-    @property
-    def extent(self) -> tuple[int, int]:
-        """How many draws and how many workers there are durations for."""
-        return self.rounds, self.workers
-
-    @cached_property
-    def trace(self) -> DelayTrace:
-        """The delays as a trace."""
-        return DelayTrace(erasurehead_delays(self.rounds, self.workers, self.mean_s))
-
-    def sampler(self, seed: int, node: NodeId) -> Sampler:
-        """See :class:`ComputeModel` and :class:`DelayTrace`."""
-        return self.trace.sampler(seed, node)
-
-    def mean(self, load: float = 1.0) -> float:
-        """See :class:`ComputeModel`."""
-        return self.trace.mean(load)
-
-    def variance(self, load: float = 1.0) -> float:
-        """See :class:`ComputeModel`."""
-        return self.trace.variance(load)
-
-    def cdf(self, t: ArrayLike, load: float = 1.0) -> Floats:
-        """See :class:`ComputeModel`."""
-        return self.trace.cdf(t, load)
-
-    def ppf(self, q: ArrayLike, load: float = 1.0) -> Floats:
-        """See :class:`ComputeModel`."""
-        return self.trace.ppf(q, load)
-
-    def atoms(self, load: float = 1.0) -> Floats:
-        """See :class:`DelayTrace`."""
-        return self.trace.atoms(load)
-
-
-def erasurehead_delays(rounds: int = 100, workers: int = 30, mean_s: float = 0.5) -> Floats:
-    """Return the delays that the program of ErasureHead makes its workers sleep.
-
-    Round i seeds numpy's legacy generator with i and draws one exponential per worker. They are independent of the
-    load and come after the gradient was computed.
-
-    Parameters
-    ----------
-    rounds, workers : int
-        Size of the trace.
-    mean_s : float
-        Mean delay in seconds.
-
-    Returns
-    -------
-    ndarray of float64, shape (rounds, workers)
-        Seconds.
-
-    References
-    ----------
-    ErasureHead, arXiv:1901.09671, and its program (hwang595/ErasureHead).
-
-    Examples
-    --------
-    >>> erasurehead_delays()[0, :2]
-    array([0.39793725, 0.62796538])
-    """
-    # The legacy generator is frozen by numpy's promise of compatibility, which this trace depends on.
-    return np.stack([np.random.RandomState(i).exponential(mean_s, workers) for i in range(rounds)])
+def __getattr__(name: str) -> object:
+    """Return what stands in :mod:`emuml.cluster.delays`, under the name that it had here."""
+    if name in ("DelayTrace", "ErasureHeadDelays", "erasurehead_delays"):
+        return getattr(import_module("emuml.cluster.delays"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -100,6 +100,8 @@ def _exact(training: Training, delays: Floats) -> Forecast:
     found = training.ends(delays)
     end_s = float(found.ended_s[-1])
     source = "the recorded delays" if hasattr(training.law, "extent") else "delays without chance"
+    if getattr(training.law, "order", "") == "resampled":
+        source += " as this seed draws them"
     return Forecast(
         Range.certain(end_s),
         found.drained_s - end_s if training.shape.stragglers == "carry-over" else 0.0,

@@ -235,8 +235,8 @@ def _fitting(training: Training, limit_s: float) -> int | None:
 
 
 def _known_rounds(training: Training, rounds: int) -> int:
-    """Return at most as many rounds as a recorded law has."""
-    return min(rounds, getattr(training.law, "extent", (rounds,))[0])
+    """Return at most as many rounds as a recorded law has, if it ends."""
+    return min(rounds, getattr(training.law, "extent", (None,))[0] or rounds)
 
 
 def _plain(value: Any) -> Any:

@@ -61,6 +61,11 @@ def writes(engine: str, settings: RuntimeSettings, name: str, out: str | Path | 
     return {f"{folder}/{file}": what for file, what in sorted(found.items())}
 
 
+def _is_ignored(law: object, least: float, most: float) -> bool:
+    """Tell whether a law ignores a load that is not that of one share; shares may differ by a row."""
+    return getattr(law, "load", "") == "ignored" and (least > 1.01 or most < 0.99 or most >= 1.5)
+
+
 def notes(
     experiment: Experiment, engine: str, settings: RuntimeSettings, load: tuple[float, float] | None
 ) -> tuple[str, ...]:
@@ -71,6 +76,9 @@ def notes(
             found.append(f"the run ends earlier if {_end(stop)}, which nobody can predict")
     if load is not None and load[1] > load[0] * (1 + 1e-9):
         found.append(f"the largest share of the data is {100 * (load[1] / load[0] - 1):.2g} % larger than the smallest")
+    if load is not None and _is_ignored(cluster.compute, *load):
+        each = f"{load[1]:.2g}" if load[1] - load[0] < 0.1 else f"{load[0]:.2g} to {load[1]:.2g}"
+        found.append(f"recorded delays ignore the load: a worker computes {each} shares of the data in the time of one")
     if experiment.faults.faults:
         found.append("faults are not counted")
     if engine == "des" and cluster.cancel_lag_s:

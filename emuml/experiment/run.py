@@ -87,6 +87,8 @@ def run(
     began = time.perf_counter()
     problem = prepare(experiment, engine)
     made_from = provenance(experiment.seed, engine, problem)
+    if source := getattr(experiment.cluster.compute, "source", ""):
+        made_from["delays"] = source
     if engine == "tcp" and runtime is not None:
         made_from["runtime"] = asdict(runtime)
     folder = RunDir(Path(out), experiment, engine, runtime, made_from) if out is not None else None

@@ -1,4 +1,4 @@
-"""Compute laws: durations by position, their moments and quantiles, and the ErasureHead trace."""
+"""Compute laws: durations by position, their moments and quantiles. Recorded ones: test_delays.py."""
 
 import copy
 import math
@@ -11,15 +11,8 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from emuml import cluster
-from emuml.cluster.compute import (
-    Constant,
-    DelayTrace,
-    ErasureHeadDelays,
-    Instant,
-    ShiftedExponential,
-    erasurehead_delays,
-)
-from emuml.errors import RunFailed, UserError
+from emuml.cluster.compute import Constant, DelayTrace, ErasureHeadDelays, Instant, ShiftedExponential
+from emuml.errors import UserError
 from emuml.node import NodeId
 from emuml.spec import Inputs, from_spec, to_spec
 from emuml.streams import stream_key, unit_exponential_at
@@ -31,7 +24,8 @@ EXPONENTIALS = [
     ShiftedExponential(0.05, 0.5, tail="scaled"),
     ShiftedExponential(0.0, 2.0),
 ]
-LAWS = [Instant(), Constant(0.5), *EXPONENTIALS, SMALL, ErasureHeadDelays()]
+TRACES = [SMALL, DelayTrace(SMALL.array, "scaled"), DelayTrace(SMALL.array, "scaled", "resampled", "drop-rounds")]
+LAWS = [Instant(), Constant(0.5), *EXPONENTIALS, *TRACES, ErasureHeadDelays()]
 every_law = pytest.mark.parametrize("law", LAWS, ids=repr)
 exponential_laws = pytest.mark.parametrize("law", EXPONENTIALS, ids=repr)
 
@@ -156,99 +150,6 @@ def test_laws_survive_spec_pickle_and_copy(law):
         assert again == law
         assert hash(again) == hash(law)
         assert again.mean() == law.mean()
-
-
-def test_the_array_of_a_trace_is_an_input():
-    inputs = Inputs()
-    spec = to_spec(SMALL, inputs)
-    assert spec == {"kind": "delay-trace", "array": {"input": next(iter(inputs.arrays))}}
-
-
-def test_a_trace_replays_its_entries_whatever_the_load():
-    sampler = SMALL.sampler(5, NodeId("worker", 0))
-    assert [sampler(draw, load) for draw in (0, 1) for load in (1.0, 9.0)] == [0.5, 0.5, 1.0, 1.0]
-
-
-def test_a_trace_answers_with_its_entries():
-    assert (SMALL.mean(), SMALL.variance()) == (0.625, 0.078125)
-    assert SMALL.cdf([0.2, 0.25, 0.6, 1.0]).tolist() == [0, 0.25, 0.5, 1]
-    assert SMALL.ppf([0.0, 0.25, 0.26, 0.5, 1.0]).tolist() == [0.25, 0.25, 0.5, 0.5, 1.0]
-
-
-def test_a_trace_is_kept_from_changes():
-    given_array = np.ones((2, 2))
-    trace = DelayTrace(given_array)
-    given_array[0, 0] = 5.0
-    assert trace == DelayTrace(np.ones((2, 2)))
-    for kept in (trace, pickle.loads(pickle.dumps(trace))):
-        with pytest.raises(ValueError, match="read-only"):
-            kept.array[0, 0] = 1.0
-
-
-def test_traces_are_equal_by_content():
-    assert DelayTrace([[1, 2]]) == DelayTrace(np.array([[1.0, 2.0]]))
-    assert DelayTrace([[1.0, 2.0]]) != DelayTrace([[1.0], [2.0]])
-    assert SMALL != 0.5
-
-
-@pytest.mark.parametrize("draw", [-1, 2])
-def test_a_draw_outside_the_trace_is_refused(draw):
-    with pytest.raises(RunFailed, match=rf"worker-1 asks for draw {draw} of a delay trace that has draws 0 to 1"):
-        SMALL.sampler(0, NodeId("worker", 1))(draw, 1.0)
-
-
-def test_a_worker_outside_the_trace_is_refused():
-    with pytest.raises(UserError, match="worker-2 is not in the delay trace; allowed: worker indices below 2"):
-        SMALL.sampler(0, NodeId("worker", 2))
-
-
-@pytest.mark.parametrize(
-    ("array", "message"),
-    [
-        ([[0.1, -0.5]], r"entry \[0, 1\] is -0.5"),
-        ([[0.1], [math.nan]], r"entry \[1, 0\] is nan"),
-        ([[math.inf]], r"entry \[0, 0\] is inf"),
-        ([0.1, 0.2], r"got shape \(2,\)"),
-        (np.empty((0, 3)), r"got shape \(0, 3\)"),
-        ([[0.1], [0.2, 0.3]], "not an array of numbers"),
-        ("text", "not an array of numbers"),
-    ],
-)
-def test_what_is_no_trace_is_refused(array, message):
-    with pytest.raises(UserError, match=message):
-        DelayTrace(array)
-
-
-def test_erasurehead_delays_are_those_of_its_program():
-    """Reference: arXiv:1901.09671, the program's delays for 30 workers and 100 rounds."""
-    delays = erasurehead_delays()
-    assert delays.shape == (100, 30)
-    assert delays[0, :3].tolist() == [0.397937254081555, 0.6279653814829189, 0.4616115729020344]
-    assert (delays[50, 0], delays[99, 29]) == (0.3412041699727675, 0.050941762181251356)
-    assert delays.sum() == pytest.approx(1477.121241522631, rel=1e-12)
-    assert (delays.min(), delays.max()) == (pytest.approx(3.1749e-5, rel=1e-4), 4.463682016618189)
-
-
-@pytest.mark.parametrize(
-    ("k", "seconds"), [(30, 1.986423), (29, 1.528332), (27, 1.072621), (24, 0.754641), (15, 0.323088)]
-)
-def test_erasurehead_delays_give_the_known_rounds_of_k_of_n(k, seconds):
-    rounds = np.sort(erasurehead_delays(), axis=1)[:, k - 1]
-    assert rounds.mean() == pytest.approx(seconds, abs=1e-6)
-
-
-@pytest.mark.parametrize(("replication", "seconds"), [(2, 0.804175), (3, 0.499903), (5, 0.247541)])
-def test_erasurehead_delays_give_the_known_rounds_of_fractional_repetition(replication, seconds):
-    groups = erasurehead_delays().reshape(100, -1, replication)
-    assert groups.min(axis=2).max(axis=1).mean() == pytest.approx(seconds, abs=1e-6)
-
-
-def test_erasurehead_law_replays_its_delays():
-    law, delays = ErasureHeadDelays(rounds=4, workers=5, mean_s=2.0), erasurehead_delays(4, 5, 2.0)
-    sampler = law.sampler(0, WORKER)
-    assert [sampler(draw, 1.0) for draw in range(4)] == delays[:, 3].tolist()
-    assert law.trace == DelayTrace(delays)
-    assert (law.mean(), law.variance()) == (delays.mean(), delays.var())
 
 
 def test_public_names_are_found_and_no_others():
