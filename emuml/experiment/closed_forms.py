@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from emuml.cluster.compute import ComputeModel, ShiftedExponential
 from emuml.errors import UserError
 from emuml.experiment.training import Range, Training
 from emuml.theory import arrivals_distribution
+from emuml.theory.atoms import atoms_of
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +31,9 @@ def duration_s(training: Training) -> Range | None:
     loads = training.loads
     found = [_of_load(training, load) for load in (float(loads.min()), float(loads.mean()), float(loads.max()))]
     least, mean, most = found
-    return Range(mean.mean, least.low, most.high) if least and mean and most else None
+    if least is None or mean is None or most is None:
+        return None
+    return Range(mean.mean, least.low, most.high).within(training.least_s, np.inf)
 
 
 def answers(training: Training) -> Range | None:
@@ -46,7 +50,9 @@ def answers(training: Training) -> Range | None:
     counts = np.arange(1, training.workers + 1)
     mean = float(used @ counts)
     reach = NORMAL * float(rounds * (used @ (counts - mean) ** 2)) ** 0.5
-    return Range(rounds * mean, rounds * mean - reach, rounds * mean + reach)
+    possible = rounds * counts[used > 0.0]
+    found = Range(rounds * mean, rounds * mean - reach, rounds * mean + reach)
+    return found.within(float(possible[0]), float(possible[-1]))
 
 
 def promised(training: Training, name: str, law: ComputeModel, **changed: Any) -> float | None:
@@ -55,9 +61,11 @@ def promised(training: Training, name: str, law: ComputeModel, **changed: Any) -
         if promise.name == name:
             arguments = {**promise.arguments, **changed}
             try:
-                return float(names.load(promise.function)(workers=training.workers, compute=law, **arguments))
-            except (UserError, AttributeError, ValueError):  # no closed form, or a law that theory cannot ask
-                return None
+                with np.errstate(all="ignore"):
+                    found = float(names.load(promise.function)(workers=training.workers, compute=law, **arguments))
+            except (UserError, AttributeError, ValueError, ArithmeticError):
+                return None  # no closed form, a law that theory cannot ask, or numbers beyond all bounds
+            return found if isfinite(found) else None
     return None
 
 
@@ -97,3 +105,6 @@ class _AtLoad:
 
     def ppf(self, q: ArrayLike, load: float = 1.0) -> Floats:
         return self.law.ppf(q, load * self.factor)
+
+    def atoms(self, load: float = 1.0) -> Floats | None:
+        return atoms_of(self.law, load * self.factor)

@@ -11,15 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
-from emuml.errors import UserError
 from emuml.shapes import miss_probability
+from emuml.theory import arguments
 from emuml.theory.coverage import coverage_probabilities, covered_groups_distribution
 
 Scale = Literal["none", "unbiased", "covered"]
+
+
+def check_scale(scale: str, known: Sequence[str] = get_args(Scale)) -> None:
+    """Refuse what is no factor on a sum of groups."""
+    arguments.check_name(scale, "scale", known)
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ class AgcMoments:
 
     def mean_factor(self, scale: Scale = "none") -> float:
         """Return ``c`` in ``E[estimate] = c g``."""
+        check_scale(scale)
         return 1.0 - self.miss if scale == "none" else 1.0
 
     def second_moment(self, scale: Scale = "none") -> tuple[float, float]:
@@ -62,6 +68,7 @@ class AgcMoments:
 
     def mean_square_error(self, scale: Scale = "none") -> tuple[float, float]:
         """Return the coefficients of ``E||estimate - g||^2``."""
+        check_scale(scale)
         if scale == "none":
             return self.miss_pair, self.miss - self.miss_pair
         if scale == "covered":
@@ -104,6 +111,8 @@ def independent_absence_error(replication: int, absence: float) -> float:
     Every worker is absent by itself with probability ``absence``; a group is lost with ``p = absence^replication``, and
     the coefficient is ``p / (1 - p)``.
     """
+    arguments.check_integer(replication, "replication", 1)
+    arguments.check_absence(absence)
     lost = absence**replication
     return lost / (1.0 - lost)
 
@@ -122,8 +131,7 @@ def independent_absence_moments(workers: int, replication: int, absence: float) 
     (0.25, 0.0625, 0.421875)
     """
     _check(workers, replication, workers)
-    if not 0.0 <= absence < 1.0:
-        raise UserError(f"got {absence}", "absence", "a probability below 1")
+    arguments.check_absence(absence)
     groups, lost = workers // replication, absence**replication
     chances = np.ones(1)
     for _ in range(groups):
@@ -145,12 +153,6 @@ def _covered_error(chances: Sequence[float]) -> float:
 
 
 def _check(workers: int, replication: int, collect: int) -> None:
-    if workers < 1 or not 1 <= collect <= workers:
-        nearest = min(max(collect, 1), max(workers, 1))
-        raise UserError(f"got {collect} of {workers}", "collect", "1..workers", f"the nearest is {nearest}")
-    if replication < 1 or workers % replication:
-        divisors = [r for r in range(1, workers + 1) if workers % r == 0]
-        nearest = min(divisors, key=lambda r: abs(r - replication))
-        raise UserError(
-            f"{replication} does not divide {workers}", "replication", f"{divisors}", f"the nearest is {nearest}"
-        )
+    arguments.check_integer(workers, "workers", 1)
+    arguments.check_integer(collect, "collect", 1, workers)
+    arguments.check_divisor(replication, "replication", workers)

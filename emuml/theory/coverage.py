@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from emuml.errors import UserError
 from emuml.shapes import StopRule
+from emuml.theory.arguments import check_integer
 
 
 def coverage_probabilities(group_sizes: Sequence[int], arrivals: int | None = None) -> NDArray[np.float64]:
@@ -93,6 +94,9 @@ def covered_groups_distribution(groups: int, replication: int, collect: int) -> 
     >>> covered_groups_distribution(groups=3, replication=2, collect=3)
     [0.0, 0.0, 0.6, 0.4]
     """
+    check_integer(groups, "groups", 1)
+    check_integer(replication, "replication", 1)
+    check_integer(collect, "collect", 0, groups * replication)
     choices = [comb(replication * v, collect) for v in range(groups + 1)]
     total = choices[groups]
     return [

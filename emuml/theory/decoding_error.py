@@ -11,6 +11,7 @@ from typing import Literal
 
 from emuml.errors import UserError
 from emuml.shapes import miss_probability
+from emuml.theory import arguments
 from emuml.theory.coverage import covered_groups_distribution
 from emuml.theory.seams import Code, GroupedCode, NoClosedForm
 
@@ -44,8 +45,8 @@ def repetition_error(
     """
     k, s, c = partitions, replication, responders
     _check_responders(c, k)
-    if s < 1 or k % s:
-        raise UserError(f"got {s}", "replication", f"a divisor of {k}")
+    arguments.check_divisor(s, "replication", k)
+    arguments.check_name(decoder, "decoder", ("optimal", "one-step"))
     if decoder == "optimal":
         return k * miss_probability(k, s, c)
     return 0.0 if c == k else k * (k - s) * (k - c) / (c * s * (k - 1))
@@ -56,6 +57,9 @@ def repetition_error_under_absence(partitions: int, replication: int, absence: f
 
     ``k absence^s``; a code of replication ``s`` on the same workers has no smaller one.
     """
+    arguments.check_integer(partitions, "partitions", 1)
+    arguments.check_divisor(replication, "replication", partitions)
+    arguments.check_absence(absence)
     return partitions * absence**replication
 
 
@@ -138,6 +142,7 @@ def ignore_error(partitions: int, responders: int, scale: Literal["none", "cover
     ``k - c`` without scaling and ``k (k-c) / c`` with it: scaling trades bias for a larger distance.
     """
     _check_responders(responders, partitions)
+    arguments.check_name(scale, "scale", ("none", "covered"))
     lost = float(partitions - responders)
     return lost if scale == "none" else partitions * lost / responders
 
@@ -158,14 +163,13 @@ def _missed(built: GroupedCode) -> list[float]:
 
 
 def _bernoulli(partitions: int, mean_load: float, responders: int) -> tuple[int, float, int]:
+    arguments.check_integer(partitions, "partitions", 1)
+    arguments.check_integer(responders, "responders", 1)
     if not 0.0 < mean_load <= partitions:
         raise UserError(f"got {mean_load}", "mean_load", f"a number above 0 and at most {partitions}")
-    if responders < 1:
-        raise UserError(f"got {responders}", "responders", "an integer >= 1", "the nearest is 1")
     return partitions, mean_load, responders
 
 
 def _check_responders(responders: int, partitions: int) -> None:
-    if not 1 <= responders <= partitions:
-        nearest = min(max(responders, 1), max(partitions, 1))
-        raise UserError(f"got {responders}", "responders", f"1..{partitions}", f"the nearest is {nearest}")
+    arguments.check_integer(partitions, "partitions", 1)
+    arguments.check_integer(responders, "responders", 1, partitions)

@@ -7,13 +7,19 @@ gradient descent down to a floor; it has none when every group's gradient vanish
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
-from emuml.theory.agc import AgcMoments
+import numpy as np
+
+from emuml.errors import UserError
+from emuml.theory.agc import AgcMoments, check_scale
+from emuml.theory.arguments import check_integer, check_number
 
 
 def largest_step(smoothness: float, moments: AgcMoments) -> float:
-    """Return the largest step size for which :func:`descent_factor` and :func:`noise_floor` hold."""
+    """Return the step size below which :func:`descent_factor` shrinks and :func:`noise_floor` holds."""
+    check_number(smoothness, "smoothness", above=0.0)
     return 2.0 * (1.0 - moments.miss) / (smoothness * moments.second_moment()[0])
 
 
@@ -21,9 +27,11 @@ def descent_factor(step: float, pl_constant: float, smoothness: float, moments: 
     """Return the factor by which the expected suboptimality shrinks per round, apart from the noise.
 
     For a loss whose gradient is Lipschitz with constant ``smoothness`` (``beta``) and that satisfies the
-    Polyak-Lojasiewicz inequality with ``pl_constant`` (``mu``), unscaled estimates and step size ``step`` (``gamma``):
+    Polyak-Lojasiewicz inequality with ``pl_constant`` (``mu``, at most ``beta``), unscaled estimates and step size
+    ``step`` (``gamma``):
     ``1 - 2 mu gamma (1-p) + mu beta gamma^2 A`` with ``A = 1 - 2p + q``.
     """
+    _check_loss(step, pl_constant, smoothness)
     shrunk = 2.0 * pl_constant * step * (1.0 - moments.miss)
     return 1.0 - shrunk + pl_constant * smoothness * step**2 * moments.second_moment()[0]
 
@@ -34,17 +42,20 @@ def noise_floor(step: float, pl_constant: float, smoothness: float, moments: Agc
     Parameters
     ----------
     step, pl_constant, smoothness : float
-        As for :func:`descent_factor`; ``step`` at most :func:`largest_step`.
+        As for :func:`descent_factor`; ``step`` below :func:`largest_step`.
     moments : AgcMoments
         Moments of the estimate.
     group_norms : float
-        Least upper bound of ``sum_j ||G_j||^2`` along the way.
+        Least upper bound of ``sum_j ||G_j||^2`` along the way, >= 0.
 
     Returns
     -------
     float
         ``beta gamma b / (4 mu (1-p) - 2 mu beta gamma A)`` with ``b = (p-q) group_norms``; in units of the loss.
     """
+    _check_loss(step, pl_constant, smoothness)
+    check_number(step, "step", above=0.0, below=largest_step(smoothness, moments))
+    check_number(group_norms, "group_norms", least=0.0)
     whole, groups = moments.second_moment()
     noise = smoothness * step * groups * group_norms
     return noise / (4.0 * pl_constant * (1.0 - moments.miss) - 2.0 * pl_constant * smoothness * step * whole)
@@ -67,12 +78,17 @@ class SecondMomentRecursion:
 
     @property
     def stationary(self) -> float:
-        """The mean square distance in the long run."""
-        return self.noise / (1.0 - self.factor)
+        """The mean square distance in the long run: without bound, and so infinite, if the factor is 1 or more."""
+        return self.noise / (1.0 - self.factor) if self.factor < 1.0 else inf
 
     def after(self, rounds: int, start: float) -> float:
         """Return the mean square distance after some rounds from a squared distance ``start``."""
-        return self.stationary + self.factor**rounds * (start - self.stationary)
+        check_integer(rounds, "rounds", 0)
+        check_number(start, "start", least=0.0)
+        with np.errstate(over="ignore"):
+            grown = np.float64(self.factor) ** rounds
+        added = rounds if self.factor == 1.0 else (1.0 - grown) / (1.0 - self.factor)
+        return float(grown * start + self.noise * added)
 
 
 def second_moment_recursion(
@@ -97,8 +113,19 @@ def second_moment_recursion(
     scale : str
         Scaling of the estimate; ``"unbiased"`` lengthens the step by ``1/(1-p)``.
     """
+    check_number(step, "step", above=0.0)
+    check_number(curvature, "curvature", above=0.0)
+    check_number(spread, "spread", least=0.0)
+    check_scale(scale, ("none", "unbiased"))
     length = step * curvature / (1.0 - moments.miss if scale == "unbiased" else 1.0)
     whole, groups = moments.second_moment()
     m = moments.groups
     factor = 1.0 - 2.0 * length * m * (1.0 - moments.miss) + length**2 * (whole * m**2 + groups * m)
     return SecondMomentRecursion(factor, length**2 * groups * spread)
+
+
+def _check_loss(step: float, pl_constant: float, smoothness: float) -> None:
+    for name, value in (("step", step), ("pl_constant", pl_constant), ("smoothness", smoothness)):
+        check_number(value, name, above=0.0)
+    if pl_constant > smoothness:
+        raise UserError(f"got {pl_constant}", "pl_constant", f"at most the smoothness, {smoothness:g}")

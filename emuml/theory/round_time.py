@@ -2,8 +2,8 @@
 
 All workers have the same law and are independent; messages take no time. When every round starts afresh, because new
 parameters cancel what stragglers still do or because the server waits for them, every rule is in closed form for
-shifted exponentials; other laws go through the quantiles of order statistics. Where stragglers finish in vain, see
-``stragglers.py``.
+shifted exponentials and for laws of finitely many values; others go through the quantiles of order statistics. Where
+stragglers finish in vain, see ``stragglers.py``.
 """
 
 from __future__ import annotations
@@ -11,15 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from emuml.shapes import Cover, StopRule, Stragglers
+from emuml.theory.atoms import atomic_moments, atoms_of
+from emuml.theory.closing import Floats, cover_level
 from emuml.theory.coverage import arrivals_distribution
 from emuml.theory.decoding_error import covered_fraction
-from emuml.theory.distributions import cover_level
-from emuml.theory.order_statistics import (
-    exponential_means,
-    exponential_variances,
-    moments_over,
-    order_statistic_moments,
-)
+from emuml.theory.order_statistics import exponential_means, exponential_variances, moments_over, order_statistic
 from emuml.theory.seams import Code, ComputeLaw, ShiftedExponentialLaw
 from emuml.theory.stragglers import (
     answers_needed,
@@ -61,7 +57,8 @@ def expected_round_time(
     -------
     float
         Seconds. Exact for shifted exponentials (see :func:`carry_over_mean` for the accuracy of its chain) and for
-        constant times; see :func:`order_statistic_moments` for the accuracy of other laws.
+        constant and recorded times, the latter as if drawn from all that were recorded; see
+        :func:`order_statistic_moments` for the accuracy of other laws.
 
     Raises
     ------
@@ -136,9 +133,7 @@ def exponential_part(rule: StopRule) -> tuple[float, float]:
         groups, size = equal
         return float(exponential_means(groups)[-1]) / size, float(exponential_variances(groups)[-1]) / size**2
     used = arrivals_distribution(rule)
-    means, variances = exponential_means(rule.workers), exponential_variances(rule.workers)
-    mean = float(used @ means)
-    return mean, float(used @ (variances + (means - mean) ** 2))
+    return _mixed(used, exponential_means(rule.workers), exponential_variances(rule.workers))
 
 
 def _memoryless(
@@ -159,8 +154,7 @@ def _mean_and_variance(rule: StopRule, compute: ComputeLaw | ShiftedExponentialL
     seconds = constant_s(compute, load)
     if seconds is not None:
         return seconds, 0.0
-    mean, second = _moments(rule, compute, load)
-    return mean, max(second - mean**2, 0.0)
+    return _moments(rule, compute, load)
 
 
 def _scale_s(compute: ShiftedExponentialLaw, load: float) -> float:
@@ -168,17 +162,22 @@ def _scale_s(compute: ShiftedExponentialLaw, load: float) -> float:
 
 
 def _moments(rule: StopRule, compute: ComputeLaw, load: float) -> tuple[float, float]:
-    """Return mean and second moment of a round's time under any law."""
+    """Return mean and variance of a round's time under any law."""
+    if (values := atoms_of(compute, load)) is not None:
+        return atomic_moments(rule, values, compute.cdf(values, load))
     equal = _equal_groups(rule)
     if equal is not None:
         return moments_over(compute, load, lambda level: cover_level(level, *equal))
     used = arrivals_distribution(rule)
-    mean, second = 0.0, 0.0
-    for k in (np.flatnonzero(used > _NEGLIGIBLE) + 1).tolist():
-        first_k, second_k = order_statistic_moments(compute, load, rule.workers, k)
-        mean += float(used[k - 1]) * first_k
-        second += float(used[k - 1]) * second_k
-    return mean, second
+    counts = np.flatnonzero(used > _NEGLIGIBLE) + 1
+    parts = [order_statistic(compute, load, rule.workers, k) for k in counts.tolist()]
+    return _mixed(used[counts - 1], *np.array(parts).T)
+
+
+def _mixed(chances: Floats, means: Floats, variances: Floats) -> tuple[float, float]:
+    """Return mean and variance of a mixture."""
+    mean = float(chances @ means)
+    return mean, float(chances @ (variances + (means - mean) ** 2))
 
 
 def _equal_groups(rule: StopRule) -> tuple[int, int] | None:

@@ -32,6 +32,19 @@ class ComputeLaw(Protocol):
 
 
 @runtime_checkable
+class AtomicLaw(Protocol):
+    """A law that may say that its times are finitely many values: recorded or constant ones, with exact moments."""
+
+    def cdf(self, t: ArrayLike, load: float = 1.0) -> NDArray[np.float64]:
+        """Return the chance of a time of at most ``t`` seconds, in the shape of ``t``."""
+        ...
+
+    def atoms(self, load: float = 1.0) -> NDArray[np.float64] | None:
+        """Return all possible times in seconds, ascending, each once; None if the law is not of that kind."""
+        ...
+
+
+@runtime_checkable
 class ShiftedExponentialLaw(Protocol):
     """A law with closed forms: a fixed part ``load * shift_s`` and an exponential tail of mean ``mean_s``.
 

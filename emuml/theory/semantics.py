@@ -14,13 +14,13 @@ On one matrix and for stop rules that more answers never undo, no round ends lat
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from emuml.errors import UserError, did_you_mean
+from emuml.errors import UserError
 from emuml.shapes import StopRule, Stragglers
+from emuml.theory import arguments
 
 Floats = NDArray[np.float64]
 
@@ -65,12 +65,12 @@ def round_ends(
     stragglers : {"cancel", "skip-stale", "carry-over", "wait-all"}
         What becomes of work on a closed round.
     question_s, answer_s : array_like, shape () or (rounds,)
-        Seconds that the parameters of a round travel to a worker, and its answer back.
+        Seconds that the parameters of a round travel to a worker, and its answer back, finite and >= 0.
 
     Raises
     ------
     UserError
-        If the delays or the semantics are none.
+        If the delays, the times of travel or the semantics are none.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def round_ends(
     work = _checked(delays, rule.workers, stragglers)
     decided_s, ended_s = np.empty(len(work)), np.empty(len(work))
     answered, done_s = np.zeros(work.shape, np.bool_), np.empty(work.shape)
-    asking_s, answering_s = (np.broadcast_to(np.asarray(s, np.float64), len(work)) for s in (question_s, answer_s))
+    asking_s, answering_s = (_travel_s(question_s, "question_s", len(work)), _travel_s(answer_s, "answer_s", len(work)))
     asked_s, free_s = float(asking_s[0]), np.zeros(rule.workers)
     for i, needed_s in enumerate(work):
         start_s = np.maximum(asked_s, free_s)
@@ -124,12 +124,16 @@ def _is_done(stragglers: Stragglers, start_s: Floats, finish_s: Floats, newer_s:
 
 def _checked(delays: ArrayLike, workers: int, stragglers: str) -> Floats:
     """Return the delays as an array, or say what is wrong."""
-    known = get_args(Stragglers)
-    if stragglers not in known:
-        raise UserError(f"got {stragglers!r}", "stragglers", ", ".join(known), did_you_mean(str(stragglers), known))
+    arguments.check_stragglers(stragglers)
     work = np.asarray(delays, np.float64)
     if work.ndim != 2 or not len(work) or work.shape[1] != workers:
         raise UserError(f"got shape {work.shape}", "delays", f"shape (rounds, {workers})")
-    if not np.all(np.isfinite(work) & (work >= 0)):
-        raise UserError("not all are finite and >= 0", "delays", "seconds")
-    return work
+    return arguments.seconds(work, "delays")
+
+
+def _travel_s(values: ArrayLike, where: str, rounds: int) -> Floats:
+    """Return the seconds that messages of each round travel, or say what is wrong."""
+    found = arguments.seconds(values, where)
+    if found.shape not in ((), (rounds,)):
+        raise UserError(f"got shape {found.shape}", where, f"shape () or ({rounds},)")
+    return np.broadcast_to(found, rounds)

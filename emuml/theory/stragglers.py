@@ -14,6 +14,8 @@ from functools import cache
 import numpy as np
 
 from emuml.shapes import All, StopRule, Stragglers
+from emuml.theory import arguments
+from emuml.theory.atoms import atoms_of
 from emuml.theory.seams import Code, ComputeLaw, NoClosedForm, ShiftedExponentialLaw
 
 _LEAST_CAP = 16
@@ -41,6 +43,7 @@ def fresh_start(
 
     The last is ``None`` if stale work delays rounds.
     """
+    arguments.check_stragglers(stragglers)
     built = code.build(workers, collect=collect)
     rule = built.stop_rule()
     if stragglers == "wait-all" or answers_needed(rule) == workers:
@@ -54,6 +57,8 @@ def constant_s(compute: ComputeLaw | ShiftedExponentialLaw, load: float) -> floa
     """Return the seconds that every worker takes, if they are always the same."""
     if isinstance(compute, ShiftedExponentialLaw):
         return None
+    if (values := atoms_of(compute, load)) is not None:
+        return float(values[0]) if len(values) == 1 else None
     least, most = compute.ppf(np.array([2.0**-53, 1.0 - 2.0**-53]), load).tolist()
     return float(least) if least == most else None
 
@@ -82,6 +87,7 @@ def skip_stale_moments(workers: int, count: int) -> tuple[float, float]:
     >>> round(skip_stale_moments(workers=5, count=3)[0], 6)
     1.133639
     """
+    _check_count(workers, count)
     stale_max = workers - count
     mean, second = np.zeros(stale_max + 1), np.zeros(stale_max + 1)
     # By anti-diagonals, on which the values are independent: a + (a + b) grows by one with each step.
@@ -96,7 +102,6 @@ def skip_stale_moments(workers: int, count: int) -> tuple[float, float]:
     return float(mean[-1]), float(second[-1] - mean[-1] ** 2)
 
 
-@cache
 def carry_over_mean(workers: int, count: int) -> float:
     """Return the long-run mean of a round under ``"carry-over"``, for unit exponential times and ``count`` answers.
 
@@ -118,6 +123,12 @@ def carry_over_mean(workers: int, count: int) -> float:
     >>> round(carry_over_mean(workers=3, count=2), 6)
     1.264298
     """
+    _check_count(workers, count)
+    return _carry_over_mean(workers, count)
+
+
+@cache
+def _carry_over_mean(workers: int, count: int) -> float:
     if count == 1:
         return 1.0  # nobody ever waits, so the leader's time is a sum of its own times, and lags grow without bound
     if count == workers:
@@ -173,3 +184,8 @@ def _moves(lags: Lags, count: int, cap: int) -> Iterator[tuple[Lags, int, bool]]
         after = (*lags[:first], lag - 1, *lags[first + 1 :])
         closes = after.count(0) == count
         yield tuple(min(lag + 1, cap) for lag in after) if closes else after, lags.count(lag), closes
+
+
+def _check_count(workers: int, count: int) -> None:
+    arguments.check_integer(workers, "workers", 1)
+    arguments.check_integer(count, "count", 1, workers)

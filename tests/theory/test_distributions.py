@@ -187,3 +187,18 @@ def test_simulated_times_have_this_law(code, workers, collect, law):
 def test_chances_outside_zero_to_one_are_refused(q):
     with pytest.raises(UserError, match="from 0 to 1"):
         round_time_ppf(Uncoded(), 3, Constant(1.0), q)
+
+
+@pytest.mark.parametrize("stragglers", ["cancel", "wait-all"])
+@pytest.mark.parametrize(("code", "workers", "collect"), CASES)
+def test_certainty_is_the_longest_time_of_a_worker_under_every_rule(code, workers, collect, stragglers):
+    load = code.build(workers, collect=collect).load
+    nearly = [1 - 1e-12, 1 - 1e-15, 1 - 2.0**-53]
+    for law in LAWS:
+        found = round_time_ppf(code, workers, law, [0.0, 1.0], collect, stragglers)
+        assert found.tolist() == law.ppf([0.0, 1.0], load).tolist()
+        less = round_time_ppf(code, workers, law, nearly, collect, stragglers)
+        assert np.isfinite(less).all()
+        assert np.all(np.diff(less) >= 0)
+        assert np.all(less <= found[1])
+    assert round_time_ppf(code, workers, LAWS[0], 1.0, collect, stragglers) == np.inf

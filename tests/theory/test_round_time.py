@@ -196,7 +196,7 @@ def test_constant_times_are_exact(code, collect):
     assert round_time_variance(code, 30, law, collect) == 0.0
 
 
-def test_a_law_with_jumps_is_right_to_three_digits():
+def test_a_law_that_does_not_say_that_it_jumps_is_right_to_three_digits():
     # One in ten answers takes 10 s, the others 1 s: a round of ten takes 10 s unless all are quick.
     law = Quantiles(lambda q: np.where(q > 0.9, 10.0, 1.0))
     assert expected_round_time(Uncoded(), 10, law) == pytest.approx(10 - 9 * 0.9**10, rel=3e-3)
