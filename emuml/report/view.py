@@ -148,7 +148,9 @@ class View:
         """How nodes ended that ended before the run did, a sentence each; of a run without summary, by its trace."""
         if self.summary:
             return list(self.summary["lost"])
-        return [sentence for row in self.trace if (sentence := _ended(row))]
+        # Over TCP a planned crash has two records, the second one of the process that it ended.
+        ends = {(str(row[1]), row[3]): _ended(*row) for row in self.trace if row[2] in ("crash", "exit")}
+        return list(ends.values())
 
     @property
     def losses(self) -> list[str]:
@@ -221,12 +223,10 @@ def brief(declaration: Any) -> str:
     return f"{kind}({', '.join(shown)})" if shown else kind
 
 
-def _ended(row: tuple[Any, ...]) -> str:
-    """Return how a node ended, as engines say it, if that is what a record is about."""
-    time_s, node, kind, *details = row
-    if kind == "crash":
-        return f"{node} (life {details[0]}) crashed at t={time_s:.6g} s"
-    return f"{node} (life {details[0]}) {details[1]} at t={time_s:.3f} s" if kind == "exit" else ""
+def _ended(time_s: float, node: str, kind: str, life: int, reason: str = "") -> str:
+    """Return how a node ended, as engines say it, from the record of that."""
+    how = f"crashed at t={time_s:.6g} s" if kind == "crash" else f"{reason} at t={time_s:.3f} s"
+    return f"{node} (life {life}) {how}"
 
 
 def _trace(folder: Path) -> Rows:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -12,13 +14,15 @@ import pytest
 
 import emuml
 from emuml.cluster import Cluster, DelayTrace, ShiftedExponential
+from emuml.cluster.faults import Crash, FaultPlan
+from emuml.errors import Deadlock
 from emuml.protocols import GradientCoding
 from emuml.protocols.gradient_coding import FractionalRepetition
 from emuml.report.charts import Series, lines
 from emuml.report.html import write_report
 from emuml.report.markup import tag
 from emuml.report.view import View
-from emuml.workloads import LogisticRegression
+from emuml.workloads import GradientDescent, LogisticRegression
 from tests.report.chromium import NAMES, Chromium, find
 
 PATH = find()
@@ -47,10 +51,22 @@ SILENT = """[...document.querySelectorAll('div.scroll, pre')].filter(box =>
   box.scrollWidth > box.clientWidth && box.tabIndex !== 0).length"""
 
 
-def view(name: str, collect: int | None = 15, law: Any = None, rounds: int = 40, **changes: Any) -> View:
+def failed(folder: Path) -> View:
+    """Return a run whose server crashed and did not come back."""
+    faults = FaultPlan([Crash("server-0", after=("round", 3))])
+    with pytest.raises(Deadlock):
+        emuml.run(replace(view("failed").experiment, faults=faults), out=folder)
+    return View.of_folder(folder)
+
+
+def view(
+    name: str, collect: int | None = 15, law: Any = None, rounds: int = 40, rate: float | None = None, **changes: Any
+) -> View:
     cluster = Cluster(workers=30, compute=law or ShiftedExponential(0.05, 0.5))
     protocol = GradientCoding(FractionalRepetition(3), collect, **changes)
-    experiment = emuml.Experiment(LogisticRegression(), protocol, cluster, rounds=rounds, seed=2, name=name)
+    experiment = emuml.Experiment(
+        LogisticRegression(optimizer=GradientDescent(rate)), protocol, cluster, rounds=rounds, seed=2, name=name
+    )
     return View.of_result(emuml.run(experiment))
 
 
@@ -65,6 +81,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "biased": [view("some are always late", law=DelayTrace(delays))],
         "several": [view(one, stragglers=one) for one in ("cancel", "skip-stale", "carry-over", "wait-all")],
         "exact": [view("a-name-that-is-very-long-and-cannot-be-broken-anywhere-at-all-so-it-seems", collect=None)],
+        "diverged": [view("diverged", rate=1e200)],
+        "failed": [failed(folder / "failed")],
     }
     found = {name: write_report(views, folder / f"{name}.html").as_uri() for name, views in made.items()}
     found["long"] = write_report([view("long", rounds=1000)], folder / "long.html", sections=[extremes()]).as_uri()
@@ -87,7 +105,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("name", ["single", "biased", "several", "exact", "long"])
+@pytest.mark.parametrize("name", ["single", "biased", "several", "exact", "long", "diverged", "failed"])
 def test_a_page_is_quiet_alone_and_fits(browser: Chromium, pages: dict[str, str], name: str, width: int) -> None:
     browser.open(pages[name], width)
     assert browser.evaluate("innerWidth") == width
@@ -102,8 +120,9 @@ def test_a_page_is_quiet_alone_and_fits(browser: Chromium, pages: dict[str, str]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_from_its_background(browser: Chromium, pages: dict[str, str], scheme: str) -> None:
-    browser.open(pages["several"], 1280, scheme)
+@pytest.mark.parametrize("name", ["several", "failed"])
+def test_text_stands_out_from_its_background(browser: Chromium, pages: dict[str, str], name: str, scheme: str) -> None:
+    browser.open(pages[name], 1280, scheme)
     back = luminance(browser.evaluate(BACK))
     assert (back < 0.1) == (scheme == "dark")
     for colour in set(browser.evaluate(COLOURS)):

@@ -87,9 +87,14 @@ def test_runs_that_did_not_finish_are_called_so(failed: Path) -> None:
 
 
 def test_ends_of_processes_are_told_as_the_coordinator_does(failed: Path) -> None:
-    row = (1.25, "worker-1", "exit", 2, "was killed by signal 9")
-    view = replace(View.of_folder(failed), trace=[row])
-    assert view.lost == ["worker-1 (life 2) was killed by signal 9 at t=1.250 s"]
+    rows = [
+        (1.0, "worker-1", "crash", 1),
+        (1.25, "worker-1", "exit", 1, "killed by SIGKILL"),
+        (2.0, "worker-1", "start", 2),
+        (3.0, "worker-1", "crash", 2),
+    ]
+    view = replace(View.of_folder(failed), trace=rows)
+    assert view.lost == ["worker-1 (life 1) killed by SIGKILL at t=1.250 s", "worker-1 (life 2) crashed at t=3 s"]
 
 
 def test_updates_without_decoding_have_their_staleness() -> None:
