@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from emuml.cli.folders import new_folder
+from emuml.cli.folders import check_out, new_folder
 from emuml.cli.progress import progress
-from emuml.cli.run import chosen
-from emuml.cli.status import Interrupted
-from emuml.errors import EmumlError
+from emuml.cli.run import chosen, without_nan
+from emuml.cli.status import Interrupted, together
+from emuml.errors import EmumlError, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from emuml.comparison.analysis import Comparison
     from emuml.comparison.plan import Plan
     from emuml.comparison.race import Runs
-    from emuml.comparison.tables import Words
+    from emuml.comparison.words import Words
 
 
 def compare(
@@ -28,7 +28,7 @@ def compare(
         list[str],
         typer.Argument(
             metavar="FILE FILE ... [KEY=VALUE ...]",
-            help="Experiments in YAML, or run directories, the first being the baseline; settings over all files.",
+            help="Experiments in YAML, or run directories; settings over all files.",
         ),
     ],
     seeds: Annotated[
@@ -39,9 +39,13 @@ def compare(
         typer.Option(metavar="LOSS", help="Value to reach.", show_default="the worst final one, which all reach"),
     ] = None,
     metric: Annotated[str, typer.Option(metavar="NAME", help="Metric of the target.")] = "train_loss",
+    baseline: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Whom pairs are compared with.", show_default="the first")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the runs.", show_default="runs/<UTC>-compare")] = None,
     engine: Annotated[str | None, typer.Option(metavar="des|tcp", help="Emulate, or run over TCP.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    is_plan: Annotated[bool, typer.Option("--plan", help="Say what each run will take, and start nothing.")] = False,
 ) -> None:
     """Compare experiments on the same seeds: who is faster by how much, and whether that can be told."""
     from rich.console import Console
@@ -49,9 +53,17 @@ def compare(
     from emuml.comparison.plan import plan
     from emuml.comparison.race import make_folder
 
-    overrides = [text for text in files if "=" in text and not Path(text).exists()]
+    overrides = [text for text in files if "=" in text and not is_there(text)]
     paths = [Path(text) for text in files if text not in overrides]
-    planned = plan(paths, overrides, seeds=seeds, target=target, metric=metric, engine=chosen(engine))
+    asked = engine if engine in (None, "des", "tcp") else None  # so that wrong files are told, too
+    _, _, planned = together(
+        lambda: chosen(engine),
+        lambda: check_out(out),
+        lambda: plan(paths, overrides, seeds=seeds, target=target, metric=metric, engine=asked, baseline=baseline),
+    )
+    if is_plan:
+        _say_what_it_takes(planned, as_json)
+        return
     folder = make_folder(out or new_folder("compare"))
     console = Console(highlight=False, quiet=as_json)
     _say_what_differs(console, planned)
@@ -60,7 +72,15 @@ def compare(
         print(json.dumps(content, allow_nan=False))
     else:
         _say_what_came_out(console, compared)
-        print(f"report: {content['report']}")
+        print(printable(f"report: {content['report']}"))
+
+
+def is_there(name: str) -> bool:
+    """Tell whether a file or a folder has this name."""
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):  # no file can have it
+        return False
 
 
 def _run_all(plan: Plan, folder: Path) -> tuple[dict[str, object], Comparison]:
@@ -97,41 +117,42 @@ def _kept(plan: Plan, runs: Runs, folder: Path) -> str:
     return f"{text}; {len(whole)} of {len(plan.seeds)} seeds are whole and compared: {folder / 'report.html'}"
 
 
+def _say_what_it_takes(planned: Plan, as_json: bool) -> None:
+    from rich.console import Console
+
+    from emuml.comparison import takes
+
+    plans = takes.plans(planned)
+    if as_json:
+        print(json.dumps(without_nan([each.as_dict() for each in plans]), allow_nan=False))
+    else:
+        _print(Console(highlight=False), takes.table(planned, plans))
+
+
 def _say_what_differs(console: Console, plan: Plan) -> None:
     from emuml.comparison import tables
 
-    words = tables.differences(plan)
-    for part in tables.chunks(words):
-        _print(console, part)
-    console.print(words.note, markup=False)
-    console.print()
+    _print(console, tables.differences(plan))
 
 
 def _say_what_came_out(console: Console, compared: Comparison) -> None:
     from emuml.comparison import tables
     from emuml.comparison.verdict import verdict
 
-    words = tables.measured(compared)
-    for part in tables.chunks(words):
-        _print(console, part)
-    if words.note:
-        console.print(f"{words.note}\n", markup=False)
-    for words in tables.against_baseline(compared):
-        _print(console, words)
-    console.print(f"{tables.explained(compared)}\n", markup=False)
-    console.print(verdict(compared), style="bold", markup=False)
+    _print(console, tables.order(compared))
+    console.print(f"{printable(verdict(compared))}\n", style="bold", markup=False)
+    _print(console, tables.measured(compared))
+    _print(console, tables.against_baseline(compared))
 
 
 def _print(console: Console, words: Words) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+    """Print a table with its notes and an empty line; a table without rows is its notes alone."""
+    from emuml.comparison.layout import text
+    from emuml.comparison.words import NO_BREAK
 
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title_justify="left")
-    for head in words.head:
-        made.add_column(Text(head), justify="right" if head else "left", overflow="fold")
-    for row in words.rows:
-        made.add_row(*map(Text, row))
-    if words.title:
-        console.print(words.title, style="bold", markup=False)
-    console.print(made)
+    console.print(printable(words.title), style="bold", markup=False)
+    if words.rows:
+        console.print(text(words, console.width), markup=False)
+    for line in words.note.splitlines():
+        console.print(printable(line.replace(NO_BREAK, " ")), markup=False)
+    console.print()

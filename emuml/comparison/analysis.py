@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from emuml.comparison.contestants import Contestant
+from emuml.comparison.dependence import dependence
 from emuml.comparison.measures import FINAL, ROUND, TARGET, Run, higher_is_better, order
 from emuml.comparison.plan import Plan
 from emuml.comparison.race import Runs
@@ -16,7 +17,7 @@ from emuml.report.view import View
 
 @dataclass(frozen=True)
 class Pair:
-    """One contestant against the baseline in one measure.
+    """One contestant against another, the baseline or the leader, in one measure.
 
     Attributes
     ----------
@@ -25,12 +26,15 @@ class Pair:
         ``None`` where somebody has no number.
     missing : str
         Who has none.
+    dependence : str
+        Why rounds that are paired are not taken as independent.
     """
 
     contestant: str
     measure: str
     paired: Paired | None
     missing: str = ""
+    dependence: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +53,7 @@ class Comparison:
     views : dict
         Of each contestant the first run, whole.
     pairs : tuple of Pair
+        All against the baseline, in all measures that mean the same for all.
     expected_round_s : dict
         By contestant: seconds per round in closed form, where there is one.
     """
@@ -76,7 +81,12 @@ class Comparison:
     @property
     def measures(self) -> list[str]:
         """What was measured, in the order in which it is shown."""
-        return order(_measured(self.runs, self.seeds) | {TARGET})
+        return _order(self.plan, self.runs, self.seeds)
+
+    def against(self, name: str, other: str, measure: str) -> Pair:
+        """Compare two contestants."""
+        by_name = {one.name: one for one in self.plan.contestants}
+        return _pair(self.runs, self.seeds, by_name[name], by_name[other], measure)
 
 
 def analyse(plan: Plan, runs: Runs) -> Comparison:
@@ -92,14 +102,16 @@ def analyse(plan: Plan, runs: Runs) -> Comparison:
     for its_runs in done.values():
         for seed, target in targets.items():
             _note_target(its_runs[seed], target, higher_is_better(plan.metric))
-    measures = order(_measured(done, seeds) | {TARGET})
-    pairs = tuple(_pair(plan, done, seeds, one, name) for one in plan.contestants[1:] for name in measures)
+    measures = [name for name in _order(plan, done, seeds) if _is_comparable(plan, name)]
+    pairs = tuple(_pair(done, seeds, one, plan.baseline, name) for one in plan.others for name in measures)
     expected_s = {one.name: runs.views[one.name].expected_round_s() for one in plan.contestants}
     return Comparison(plan, seeds, targets, done, runs.views, pairs, expected_s)
 
 
 def _target(plan: Plan, runs: Sequence[Run]) -> float | None:
     """Return the value asked for, or the worst of the final ones, which everybody reaches that did not diverge."""
+    if not plan.has_target:
+        return None
     if plan.target is not None:
         return plan.target
     finals = [value for run in runs if (value := _finite(run.values.get(FINAL + plan.metric))) is not None]
@@ -114,15 +126,23 @@ def _note_target(run: Run, target: float | None, higher: bool) -> None:
         run.values[TARGET] = reached_s
 
 
-def _measured(runs: dict[str, dict[int, Run]], seeds: Sequence[int]) -> set[str]:
-    return {name for each in runs.values() for seed in seeds for name in each[seed].values}
+def _order(plan: Plan, runs: dict[str, dict[int, Run]], seeds: Sequence[int]) -> list[str]:
+    """Return what was measured, in the order in which it is shown."""
+    names = {name for each in runs.values() for seed in seeds for name in each[seed].values}
+    return order(names | {TARGET} if plan.has_target else names - {TARGET})
 
 
-def _pair(plan: Plan, runs: dict[str, dict[int, Run]], seeds: Sequence[int], one: Contestant, measure: str) -> Pair:
-    both = (one, plan.baseline)
+def _is_comparable(plan: Plan, measure: str) -> bool:
+    return not measure.startswith(FINAL) or measure.removeprefix(FINAL) in plan.comparable
+
+
+def _pair(
+    runs: dict[str, dict[int, Run]], seeds: Sequence[int], one: Contestant, other: Contestant, measure: str
+) -> Pair:
+    both = (one, other)
     sides = [[_finite(runs[side.name][seed].values.get(measure)) for seed in seeds] for side in both]
     lacking = [
-        f"{side.name} on {len(values) - len(there)} of {len(values)} seeds" if len(values) > 1 else side.name
+        f"{side.name} on {len(values) - len(there)} of {len(values)} seeds" if there else side.name
         for side, values in zip(both, sides, strict=True)
         if len(there := [value for value in values if value is not None]) < len(values)
     ]
@@ -131,22 +151,10 @@ def _pair(plan: Plan, runs: dict[str, dict[int, Run]], seeds: Sequence[int], one
         return Pair(one.name, measure, None, f"{what} {' and '.join(lacking)}")
     if len(seeds) == 1 and measure == ROUND:
         first, second = (runs[side.name][seeds[0]].round_times_s for side in both)
-        return Pair(one.name, measure, paired_rounds(first, second, all(map(independent_rounds, both))))
+        why = dependence(both, first, second)
+        return Pair(one.name, measure, paired_rounds(first, second, independent=not why), dependence=why)
     first_values, second_values = ([value for value in side if value is not None] for side in sides)
     return Pair(one.name, measure, paired(first_values, second_values))
-
-
-def independent_rounds(contestant: Contestant) -> bool:
-    """Tell whether a round of a run says nothing about the next: fresh starts, fresh draws, no faults, no real time."""
-    experiment = contestant.loaded.experiment
-    shape = experiment.protocol.shape(experiment.roster())
-    return (
-        contestant.loaded.engine == "des"
-        and getattr(shape, "stragglers", "") in ("cancel", "wait-all")
-        and not experiment.faults
-        and not hasattr(experiment.cluster.compute, "extent")  # recorded rounds need not be independent
-        and experiment.cluster.cancel_lag_s == 0
-    )
 
 
 def _finite(value: float | None) -> float | None:

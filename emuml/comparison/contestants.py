@@ -7,6 +7,7 @@ are found before anything runs.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +15,12 @@ from pathlib import Path
 from emuml.errors import EmumlError, UserError
 from emuml.experiment.config import ConfigError, Loaded, load
 from emuml.experiment.experiment import Experiment
+from emuml.experiment.folders import no_run
 from emuml.spec import Inputs, to_spec
+
+_NO_NAME = Experiment.name
+"""What an experiment is called to which nobody gave a name."""
+_SEED = re.compile(r"(seed)?[-_]?\d+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +103,8 @@ def _add(found: list[Contestant], path: Path, overrides: tuple[str, ...], engine
 
 def _run_directory(path: Path) -> Loaded:
     where = str(path)
-    if (path / "comparison.json").is_file():
-        raise UserError("this is a comparison", where, "its run directories", f"try {path}/*/seed-*")
     if not (path / "config.yaml").is_file():
-        raise UserError("there is no config.yaml", where, "an experiment file, or a run directory such as runs/latest")
+        raise no_run(path, "an experiment file, or a run directory such as runs/latest")
     if not (path / "summary.json").is_file():
         raise UserError("the run did not finish", where, "finished runs", f"run it again: emuml run {path}/config.yaml")
     return load(path / "config.yaml")
@@ -123,10 +127,11 @@ def _problems_of_all(found: Sequence[Contestant], overrides: tuple[str, ...]) ->
 
 
 def _named(found: Sequence[Contestant]) -> tuple[Contestant, ...]:
-    """Give names: those of the experiments; where these are equal those of the files, then numbers."""
+    """Give names: those of the experiments, or of the files where these are equal or not given; then numbers."""
     names = [one.loaded.experiment.name for one in found]
     wanted = [
-        name if names.count(name) == 1 or one.done else one.source.stem for name, one in zip(names, found, strict=True)
+        name if name != _NO_NAME and (names.count(name) == 1 or one.done) else _name_of_source(one)
+        for name, one in zip(names, found, strict=True)
     ]
     taken: set[str] = set()
     named = []
@@ -135,6 +140,14 @@ def _named(found: Sequence[Contestant]) -> tuple[Contestant, ...]:
         taken.add(plain(distinct))
         named.append(replace(one, name=distinct))
     return tuple(named)
+
+
+def _name_of_source(one: Contestant) -> str:
+    """Return the name of a file without its ending, or of a folder; that of a seed lies in that of its experiment."""
+    if not one.done:
+        return one.source.stem
+    folder = one.source.resolve()
+    return (folder.parent if _SEED.fullmatch(folder.name) else folder).name or _NO_NAME
 
 
 def plain(name: str) -> str:

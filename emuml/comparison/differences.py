@@ -13,12 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from emuml import names
 from emuml.comparison.contestants import Contestant
+from emuml.comparison.loads import load_warnings
+from emuml.comparison.scales import scale_warnings
+from emuml.comparison.words import joined
 from emuml.node import NodeId
 from emuml.report.view import brief
 from emuml.spec import array_digest
 
-_DRAWS = 4
+_DRAWS = 32
 
 
 class Difference(NamedTuple):
@@ -49,14 +53,19 @@ _CONSEQUENCES = {
     "runtime": "settings of the TCP runtime differ",
     "workload.optimizer": "optimizers differ: losses differ for that reason too",
     "workload.batch": "batches differ: gradients are not of the same rows",
-    "workload.": "workloads differ in more than the optimizer: losses are not of the same objective or rows",
+    "workload.chunk_rows": "sizes of blocks differ: sums differ in their last digits",
+    "workload.initial": "initial parameters differ: losses differ for that reason too",
     "cluster.workers": "numbers of workers differ: only the workers that all have share their delays",
     "cluster.compute": "compute laws differ: the seconds differ for that reason too",
     "cluster.": "clusters differ: the seconds differ for that reason too",
-    "rounds": "rounds differ: compare seconds per round or to the target, not totals or final losses",
-    "stop": "stop conditions differ: compare seconds per round or to the target, not totals or final losses",
+    "rounds": "rounds differ: totals and final losses are not comparable",
+    "stop": "stop conditions differ: totals and final losses are not comparable",
     "faults": "faults differ: not everybody lives through the same crashes",
 }
+
+_NO_TARGET = "losses are not comparable, and there is no common target; seconds per round and held-out scores are"
+_SAME_ROWS = {"workload.l2", "workload.standardize", "workload.intercept"}
+"""Settings that leave the held-out rows as they are."""
 
 
 def what_differs(contestants: Sequence[Contestant], same_data: bool = False) -> tuple[Difference, ...]:
@@ -78,13 +87,23 @@ def what_differs(contestants: Sequence[Contestant], same_data: bool = False) -> 
 
 
 def _compare(path: str, values: Sequence[Any]) -> list[Difference]:
-    """Descend into declarations of one kind; below a kind that differs each is shown whole."""
+    """Descend into declarations of one kind; where kinds differ each is shown whole, with its defaults."""
     first = values[0]
     if is_dataclass(first) and all(type(value) is type(first) for value in values):
         inner = [item.name for item in fields(first) if item.init]
         return [row for name in inner for row in _compare(f"{path}.{name}", [getattr(v, name) for v in values])]
-    shown = tuple(map(_shown, values))
+    kinds_differ = len(set(map(type, values))) > 1
+    shown = tuple(map(_whole if kinds_differ else _shown, values))
     return [] if len(set(shown)) == 1 else [Difference(path, shown)]
+
+
+def _whole(value: Any) -> str:
+    """Return a declaration with all of its fields: what one leaves out may be what another one says."""
+    if not is_dataclass(value) or isinstance(value, type):
+        return _shown(value)
+    kind = names.kind_of(type(value)).rpartition(":")[2]
+    shown = ", ".join(f"{item.name}={_shown(getattr(value, item.name))}" for item in fields(value) if item.init)
+    return f"{kind}({shown})" if shown else kind
 
 
 def _shown(value: Any) -> str:
@@ -101,6 +120,10 @@ def what_is_shared(
     """Say what the runs of one seed have in common, and what not."""
     settings = [row.setting for row in differences]
     warnings = dict.fromkeys(text for name in settings if (text := _consequence(name)))
+    if objective := _of_the_objective(settings):
+        warnings[f"objectives differ ({joined(objective)}): {_NO_TARGET}"] = None
+    warnings |= dict.fromkeys(scale_warnings(contestants))
+    warnings |= dict.fromkeys(load_warnings(contestants))
     warnings |= dict.fromkeys(_same(contestants, differences))
     common = ["data, order of rows, held-back rows, initial parameters"]
     if any(name.startswith("workload.") and name != "workload.optimizer" for name in settings):
@@ -127,6 +150,31 @@ def _same(contestants: Sequence[Contestant], differences: Sequence[Difference]) 
             yield f"{one.name} is the same experiment as {other.name}{zero}"
 
 
+def comparable(metrics: Sequence[str], differences: Sequence[Difference]) -> tuple[str, ...]:
+    """Return the metrics that mean the same for all contestants.
+
+    Where objectives differ, these are the scores on held-out rows, as far as the rows are the same: a loss has its
+    regulariser in it, and what is trained on is what an objective is about.
+
+    Parameters
+    ----------
+    metrics : sequence of str
+        Those that all have.
+    differences : sequence of Difference
+    """
+    objective = _of_the_objective([row.setting for row in differences])
+    if not objective:
+        return tuple(metrics)
+    if not _SAME_ROWS.issuperset(objective):
+        return ()
+    return tuple(name for name in metrics if name.startswith("validation_") and not name.endswith("_loss"))
+
+
+def _of_the_objective(settings: Sequence[str]) -> list[str]:
+    """Return the settings that decide what is minimized, beside the data: those of the workload but for the known."""
+    return [name for name in settings if name.partition(".")[0] == "workload" and not _consequence(name)]
+
+
 def _consequence(setting: str) -> str:
     """Return the sentence of the first entry that a setting falls under; the protocol may differ."""
     return next((text for start, text in _CONSEQUENCES.items() if f"{setting}.".startswith(start)), "")
@@ -135,8 +183,8 @@ def _consequence(setting: str) -> str:
 def _vary(contestant: Contestant, seeds: Sequence[int]) -> bool:
     """Tell whether the first delays of the first worker depend on the seed."""
     experiment = contestant.loaded.experiment
-    rounds = getattr(experiment.cluster.compute, "extent", (_DRAWS,))[0]
-    draws = range(min(_DRAWS, rounds))
+    rounds = getattr(experiment.cluster.compute, "extent", (None,))[0]
+    draws = range(min(_DRAWS, rounds or _DRAWS))
     samplers = (experiment.cluster.compute.sampler(seed, NodeId("worker", 0)) for seed in islice(seeds, 2))
     first, second = ([duration_s(draw, 1.0) for draw in draws] for duration_s in samplers)
     return first != second

@@ -13,8 +13,10 @@ from xml.etree.ElementTree import Element
 from emuml.comparison import tables
 from emuml.comparison.analysis import Comparison, Pair
 from emuml.comparison.measures import Run
+from emuml.comparison.ranking import Ranking, ranking
 from emuml.comparison.statistics import LEVEL, Interval
 from emuml.comparison.verdict import verdict
+from emuml.comparison.words import Words
 from emuml.errors import RunFailed
 from emuml.provenance import versions
 from emuml.report.html import write_report
@@ -84,6 +86,8 @@ def as_json(comparison: Comparison, folder: Path) -> dict[str, Any]:
             }
             for one in plan.contestants
         ],
+        "comparable": list(plan.comparable),
+        "ranking": _ranking(ranking(comparison)),
         "pairs": list(map(_pair, comparison.pairs)),
         "verdict": verdict(comparison),
         "provenance": {"versions": versions(), "command": " ".join(sys.argv)},
@@ -95,9 +99,13 @@ def as_json(comparison: Comparison, folder: Path) -> dict[str, Any]:
 def page(comparison: Comparison, path: Path) -> Path:
     """Write the page: tables of the comparison, then the first run of each contestant side by side."""
     plan = comparison.plan
-    all_tables = [tables.differences(plan), tables.measured(comparison), *tables.against_baseline(comparison)]
+    all_tables = [
+        tables.order(comparison),
+        tables.differences(plan),
+        tables.measured(comparison),
+        tables.against_baseline(comparison),
+    ]
     sections = [_section(words) for words in all_tables]
-    sections[-1].append(tag("p", tables.explained(comparison), class_="note"))
     shown = f"Figures below: the runs of seed {comparison.seeds[0]}."
     sections[-1].append(tag("p", shown, class_="note"))
     views = [comparison.views[one.name] for one in plan.contestants]
@@ -105,7 +113,7 @@ def page(comparison: Comparison, path: Path) -> Path:
     return write_report(views, path, names, verdict(comparison), sections)
 
 
-def _section(words: tables.Words) -> Element:
+def _section(words: Words) -> Element:
     notes = [tag("p", line, class_="note") for line in words.note.splitlines()]
     return tag("section", tag("h2", words.title), table(words.head, words.rows, words.caption), *notes)
 
@@ -116,6 +124,14 @@ def _run(run: Run) -> dict[str, Any]:
     return {"seed": run.seed, "rounds": run.rounds, "stopped": run.stopped, "run_dir": folder, **values}
 
 
+def _ranking(found: Ranking) -> dict[str, Any]:
+    places = [
+        {"name": one.name, "behind": None if one.behind is None else _pair(one.behind), "told_apart": one.is_apart}
+        for one in found.places
+    ]
+    return {"measure": found.measure, "has_leader": found.has_leader, "comparisons": found.tested, "places": places}
+
+
 def _pair(pair: Pair) -> dict[str, Any]:
     found: dict[str, Any] = {"contestant": pair.contestant, "measure": pair.measure, "missing": pair.missing or None}
     if pair.paired is not None:
@@ -124,6 +140,7 @@ def _pair(pair: Pair) -> dict[str, Any]:
         found |= {
             "pairs": compared.pairs,
             "over": compared.over,
+            "dependence": pair.dependence or None,
             "difference": _interval(compared.difference),
             "ratio": None if compared.ratio is None else _interval(compared.ratio),
             "p_value": compared.p_value,

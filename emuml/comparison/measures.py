@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from emuml.comparison.scales import built_code
 from emuml.report.facts import is_quality
 from emuml.report.view import View
 
@@ -18,22 +19,27 @@ Floats = NDArray[np.float64]
 FINAL = "final_"
 TARGET = "target_s"
 ROUND = "round_s"
+ERROR = "decode_error_per_partition"
 
 
 class Measure(NamedTuple):
-    """How a measure is shown: its name there, and what its numbers are multiplied by."""
+    """How a measure is shown: its name there, and what its numbers are multiplied by.
+
+    Amounts, such as seconds and bytes, are compared by ratios; scores, losses and shares by differences.
+    """
 
     title: str
     scale: float = 1.0
+    is_amount: bool = False
 
 
 _KNOWN = {
-    ROUND: Measure("seconds per round"),
-    TARGET: Measure("seconds to target"),
-    "duration_s": Measure("total seconds"),
-    "drain_s": Measure("seconds to drain"),
-    "sent_bytes": Measure("megabytes sent", 1e-6),
-    "decode_error": Measure("mean decode error"),
+    ROUND: Measure("seconds per round", is_amount=True),
+    TARGET: Measure("seconds to target", is_amount=True),
+    "duration_s": Measure("total seconds", is_amount=True),
+    "drain_s": Measure("seconds to drain", is_amount=True),
+    "sent_bytes": Measure("megabytes sent", 1e-6, is_amount=True),
+    ERROR: Measure("decode error per partition"),
     "covered": Measure("covered fraction"),
 }
 
@@ -88,8 +94,9 @@ def run_of(view: View, metric: str, metrics: tuple[str, ...] = ()) -> Run:
         values["drain_s"] = view.drain_s
     if len(times_s):
         values[ROUND] = float(times_s.mean())
-    if "decode_error" in logged:
-        values["decode_error"] = _mean(logged["decode_error"])
+    partitions = _partitions(view)
+    if "decode_error" in logged and partitions:  # a share of the data, whatever the number of partitions
+        values[ERROR] = _mean(logged["decode_error"]) / partitions
     if "covered" in logged and "groups" in logged:
         values["covered"] = _mean(logged["covered"] / logged["groups"])
     for name in metrics:
@@ -98,6 +105,12 @@ def run_of(view: View, metric: str, metrics: tuple[str, ...] = ()) -> Run:
     curve = logged[metric] if metric in logged else np.full(len(times_s) + 1, math.nan)
     seed = view.experiment.seed
     return Run(seed, view.run_dir, view.rounds, values, times_s, logged["time_s"], curve, view.stopped)
+
+
+def _partitions(view: View) -> int | None:
+    """Return the number of partitions of the code, if the protocol has one."""
+    code = built_code(view.experiment)
+    return getattr(code, "partitions", None)
 
 
 def sent_bytes(trace: list[tuple[Any, ...]]) -> int:
@@ -114,7 +127,7 @@ def order(names: set[str]) -> list[str]:
     """Return measures in the order in which they are shown: times, quality, costs."""
     finals = sorted(name for name in names if name.startswith(FINAL))
     finals.sort(key=lambda name: name != f"{FINAL}train_loss")
-    wanted = [ROUND, TARGET, "duration_s", "drain_s", *finals, "sent_bytes", "decode_error", "covered"]
+    wanted = [ROUND, TARGET, "duration_s", "drain_s", *finals, "sent_bytes", ERROR, "covered"]
     return [name for name in wanted if name in names]
 
 

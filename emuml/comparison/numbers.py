@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import math
 
-from emuml.comparison.statistics import Interval
+from emuml.comparison.statistics import SAME, Interval
 
 
 def digits(value: float) -> str:
-    """Return a number with four digits."""
+    """Return a number with four digits.
+
+    Examples
+    --------
+    >>> digits(0.12345), digits(22064.3), digits(1.5e9), digits(1.234567e-5)
+    ('0.1235', '22,060', '1.5e+09', '1.235e-05')
+    """
+    if 1e3 <= abs(value) < 1e9:
+        return _to_digits(value, math.floor(math.log10(abs(value))) - 3)
     return f"{value:.4g}"
 
 
@@ -22,10 +30,11 @@ def interval(given: Interval) -> str:
     >>> interval(Interval(1.0000121, 1.0000091, 1.0000151))
     '1.0000121 [1.0000091, 1.0000151]'
     """
-    if given.low is None or given.high is None:
+    if given.low is None or given.high is None or _is_none((given.high - given.low) / 2, given.value):
         return digits(given.value)
-    form = _form((given.high - given.low) / 2, given.value)
-    return f"{given.value:{form}} [{given.low:{form}}, {given.high:{form}}]"
+    half = (given.high - given.low) / 2
+    value, low, high = (_to_half(each, half, given.value) for each in (given.value, given.low, given.high))
+    return f"{value} [{low}, {high}]"
 
 
 def plus_minus(given: Interval, scale: float = 1.0) -> str:
@@ -35,16 +44,56 @@ def plus_minus(given: Interval, scale: float = 1.0) -> str:
     --------
     >>> plus_minus(Interval(2.0, 1.9, 2.1)), plus_minus(Interval(2.0, 1.9, 2.1), scale=1e-3), plus_minus(Interval(2.0))
     ('2.00 ± 0.10', '0.00200 ± 0.00010', '2')
+    >>> plus_minus(Interval(28272.0, 27674.0, 28870.0)), plus_minus(Interval(0.25, 0.25 - 1e-17, 0.25 + 1e-16))
+    ('28,270 ± 600', '0.25')
     """
-    if given.high is None or given.high == given.value:
+    if given.high is None or _is_none(given.high - given.value, given.value):
         return digits(scale * given.value)
     half = scale * (given.high - given.value)
-    form = _form(half, scale * given.value)
-    return f"{scale * given.value:{form}} ± {half:{form}}"
+    return f"{_to_half(scale * given.value, half, scale * given.value)} ± {_to_half(half, half, scale * given.value)}"
 
 
-def _form(half: float, value: float) -> str:
-    """Return the format that shows two digits of a half width; with exponents where everything is small."""
-    decimals = 1 - math.floor(math.log10(half)) if half > 0 else 4
-    is_small = abs(value) < 1e-2 and half < 1e-2
-    return ".1e" if decimals > 5 and is_small else f"z.{min(max(decimals, 0), 12)}f"
+def compact(given: Interval) -> str:
+    """Return a value with its interval as short as it goes: as ± the longer side where the sides are nearly equal.
+
+    Examples
+    --------
+    >>> compact(Interval(0.2331, 0.2257, 0.2407)), compact(Interval(1.5, 1.0, 2.5))
+    ('0.2331 ± 0.0076', '1.50 [1.00, 2.50]')
+    """
+    if given.low is None or given.high is None:
+        return digits(given.value)
+    below, above = given.value - given.low, given.high - given.value
+    longer = max(below, above)
+    if longer - min(below, above) > 0.1 * longer:
+        return interval(given)
+    return plus_minus(Interval(given.value, given.value - longer, given.value + longer))
+
+
+def times(value: float) -> str:
+    """Return a factor with two digits.
+
+    Examples
+    --------
+    >>> times(0.934), times(12345.0)
+    ('0.93', '12,000')
+    """
+    return _to_digits(value, math.floor(math.log10(value)) - 1) if value >= 10 else f"{value:.2g}"
+
+
+def _is_none(half: float, value: float) -> bool:
+    """Tell whether an interval is nothing but rounding."""
+    return half <= SAME * abs(value)
+
+
+def _to_half(number: float, half: float, value: float) -> str:
+    """Return a number to two digits of a half width; with exponents where everything is small."""
+    place = math.floor(math.log10(half)) - 1
+    if place < -5 and abs(value) < 1e-2 and half < 1e-2:
+        return f"{number:.1e}"
+    return _to_digits(number, max(place, -12))
+
+
+def _to_digits(number: float, place: int) -> str:
+    """Return a number to a decimal place: tens are 1, tenths are -1."""
+    return f"{round(number, -place):z,.{max(-place, 0)}f}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emuml.comparison.contestants import Contestant, gather
-from emuml.comparison.differences import Difference, Shared, what_differs, what_is_shared
+from emuml.comparison.differences import Difference, Shared, comparable, what_differs, what_is_shared
 from emuml.errors import UserError, did_you_mean
 from emuml.experiment.config import ConfigError
 from emuml.experiment.fitting import prepare
@@ -24,7 +24,6 @@ class Plan:
     Attributes
     ----------
     contestants : tuple of Contestant
-        The first one is the baseline.
     seeds : tuple of int
         Each contestant has a run of each.
     metric : str
@@ -33,6 +32,10 @@ class Plan:
         Its value; ``None``: for each seed the worst final value of all, which everybody reaches.
     metrics : tuple of str
         Metrics that all workloads have.
+    comparable : tuple of str
+        Those of them that mean the same for all; without ``metric`` among them there is no target.
+    baseline : Contestant
+        Against whom all others are compared in pairs.
     differences : tuple of Difference
     shared : Shared
     """
@@ -42,13 +45,20 @@ class Plan:
     metric: str
     target: float | None
     metrics: tuple[str, ...]
+    comparable: tuple[str, ...]
+    baseline: Contestant
     differences: tuple[Difference, ...]
     shared: Shared
 
     @property
-    def baseline(self) -> Contestant:
-        """Against whom all others are compared."""
-        return self.contestants[0]
+    def has_target(self) -> bool:
+        """Whether times to a value of the metric can be compared."""
+        return self.metric in self.comparable
+
+    @property
+    def others(self) -> tuple[Contestant, ...]:
+        """All but the baseline."""
+        return tuple(one for one in self.contestants if one is not self.baseline)
 
 
 def plan(
@@ -59,6 +69,7 @@ def plan(
     target: float | None = None,
     metric: str = "train_loss",
     engine: str | None = None,
+    baseline: str | None = None,
 ) -> Plan:
     """Read and check everything; nothing is run.
 
@@ -74,6 +85,8 @@ def plan(
         Value of the metric.
     metric : str
     engine : {"des", "tcp"}, optional
+    baseline : str, optional
+        Name of a contestant; default: the first one.
 
     Raises
     ------
@@ -83,12 +96,26 @@ def plan(
     if target is not None and not math.isfinite(target):
         raise UserError(f"got {target}", "--target", "a finite number")
     contestants = gather(paths, overrides, engine)
+    reference = _baseline(contestants, baseline)
     chosen = _seeds(contestants, seeds)
     problems = _problems(contestants, chosen[0])
     metrics = _common_metrics(contestants, problems, metric)
     differences = what_differs(contestants, same_data=True)
     shared = what_is_shared(contestants, differences, chosen)
-    return Plan(contestants, chosen, metric, target, metrics, differences, shared)
+    meaningful = comparable(metrics, differences)
+    if target is not None and metric not in meaningful:
+        what = f"objectives differ, so {metric} {target:g} is not the same target for all"
+        raise UserError(what, "--target", f"with --metric {', '.join(meaningful)}" if meaningful else "none")
+    return Plan(contestants, chosen, metric, target, metrics, meaningful, reference, differences, shared)
+
+
+def _baseline(contestants: Sequence[Contestant], name: str | None) -> Contestant:
+    names = [one.name for one in contestants]
+    if name is None:
+        return contestants[0]
+    if name not in names:
+        raise UserError(f"got {name!r}", "--baseline", ", ".join(names), did_you_mean(name, names))
+    return contestants[names.index(name)]
 
 
 def _seeds(contestants: Sequence[Contestant], wanted: int | None) -> tuple[int, ...]:

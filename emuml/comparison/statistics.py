@@ -6,7 +6,8 @@ another order is no finding; and where all differences are equal there is nothin
 References
 ----------
 Law, Simulation Modeling and Analysis, chapters 9 (batch means), 10 (paired t) and 11 (common random numbers);
-Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6, 1979.
+Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6, 1979; Ljung and Box, "On a
+measure of lack of fit in time series models", Biometrika 65, 1978.
 """
 
 from __future__ import annotations
@@ -165,6 +166,26 @@ def batch_means(values: ArrayLike, batches: int = BATCHES) -> Floats:
     sample = np.asarray(values, np.float64)
     length = sample.size // batches
     return np.asarray(sample[sample.size - batches * length :].reshape(batches, length).mean(axis=1))
+
+
+def is_correlated(values: ArrayLike) -> bool:
+    """Tell whether numbers in a row depend on those before: the test of Ljung and Box over up to five lags, at 5 %.
+
+    Examples
+    --------
+    >>> is_correlated(np.sin(np.arange(50) / 5)), is_correlated([0.3, 0.1, 0.7, 0.2, 0.6, 0.9])
+    (True, False)
+    """
+    from scipy.special import chdtrc
+
+    sample = np.asarray(values, np.float64)
+    n, lags = sample.size, min(5, sample.size // 5)
+    left = sample - sample.mean() if n else sample
+    power = float(left @ left)
+    if not lags or power <= n * (SAME * float(np.abs(sample).max())) ** 2:
+        return False
+    statistic = n * (n + 2) * sum((float(left[k:] @ left[:-k]) / power) ** 2 / (n - k) for k in range(1, lags + 1))
+    return float(chdtrc(lags, statistic)) < 1 - LEVEL
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -4,43 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from emuml.comparison.analysis import Comparison, Pair
 from emuml.comparison.contestants import Contestant
-from emuml.comparison.measures import ROUND, TARGET, measure
-from emuml.comparison.numbers import digits, interval, plus_minus
+from emuml.comparison.measures import ERROR, FINAL, ROUND, TARGET, measure
+from emuml.comparison.numbers import compact, digits, interval, plus_minus, times
 from emuml.comparison.plan import Plan
+from emuml.comparison.ranking import Place, ranking
 from emuml.comparison.statistics import Paired, t_interval
-from emuml.comparison.verdict import PERCENT, targets
+from emuml.comparison.verdict import PERCENT, target
+from emuml.comparison.words import NO_BREAK, Words, joined
 
-COLUMNS_MAX = 3
-"""Contestants beside each other in a terminal of 80 columns."""
-
-
-_OVER = {
-    "rounds": "round by round",
-    "batches of rounds": "by the means of batches of rounds, because a round depends on the one before",
-    "dependent rounds": "without an interval, because a round depends on the one before and there are too few",
-}
-
-
-class Words(NamedTuple):
-    """A table: a title, what its numbers are, the heads of its columns, its rows, and a note below."""
-
-    title: str
-    caption: str
-    head: list[str]
-    rows: list[list[str]]
-    note: str = ""
+_MEASURED_ALONE = (ERROR, "covered")
+"""Measures of the code, which are read as they are."""
+_PLACES = {True: "yes", False: "no", None: "-"}
 
 
 def differences(plan: Plan) -> Words:
     """Return what differs between the contestants; the sentences on what is shared are the note."""
+    parts = {row.setting.partition(".")[0] for row in plan.differences if "." in row.setting}
+    one = parts.pop() if len(parts) == 1 and all("." in row.setting for row in plan.differences) else ""
     # A space lets narrow columns break before the parameters.
-    rows = [[row.setting, *(value.replace("(", " (", 1) for value in row.values)] for row in plan.differences]
-    rows = rows or [["nothing", *("" for _ in plan.contestants)]]
-    return Words("What differs", "Settings of the contestants", ["", *_names(plan)], rows, shared(plan))
+    rows = [
+        [row.setting.removeprefix(f"{one}."), *(value.replace("(", " (") for value in row.values)]
+        for row in plan.differences
+    ]
+    title = f"What differs: settings of the {one}" if one else "What differs" if rows else "Nothing differs"
+    return Words(title, "Settings of the contestants", ["", *_names(plan)], rows, shared(plan))
 
 
 def shared(plan: Plan) -> str:
@@ -64,67 +54,107 @@ def seeds(plan_seeds: Sequence[int]) -> str:
     return f"{count} ({shown})"
 
 
-def measured(comparison: Comparison) -> Words:
-    """Return what each contestant has: means over the seeds, with what theory says beside the seconds per round."""
+def order(comparison: Comparison) -> Words:
+    """Return the contestants in order, fastest first, with their times and how far they are behind the leader."""
+    found = ranking(comparison)
+    columns = [(measure(name).title, name) for name in (TARGET, ROUND) if name in comparison.measures]
+    head = ["", *(title for title, _ in columns), "times the first one's", "told apart"]
     rows = []
-    for name in comparison.measures:
-        rows.append([_title(comparison, name), *(_cell(comparison, one.name, name) for one in _all(comparison))])
-        if name == ROUND:
-            rows.append(["  in closed form", *(_closed_form(comparison, one.name) for one in _all(comparison))])
-    rows.append(["load of a worker", *(_load(one) for one in _all(comparison))])
+    for place in found.places:
+        cells = [_cell(comparison, place.name, name) for _, name in columns]
+        rows.append([place.name, *cells, _behind(place), _PLACES[place.is_apart]])
+    what = "seconds per round" if found.measure == ROUND else f"time to {target(comparison)}"
     many = len(comparison.seeds) > 1
-    note = f"±: {PERCENT} intervals of the means over the seeds, each contestant by itself." if many else ""
-    means = "means of " if many else ""
-    title = f"Measured: {means}{seeds(comparison.seeds)}, losses and scores at the end"
+    title = f"Ranking by {what}: {'means of ' if many else ''}{seeds(comparison.seeds)}"
+    return Words(title, "Fastest first", head, rows)
+
+
+def measured(comparison: Comparison) -> Words:
+    """Return what else each contestant has: means over the seeds, where they are not the same for all."""
+    contestants, rounds = comparison.plan.contestants, _rounds(comparison)
+    left_out = {ROUND, TARGET} if rounds is None else {ROUND, TARGET, "duration_s"}
+    forms = [_closed_form(comparison, one.name) for one in contestants]
+    rows = [["round in closed form, s", *forms]] if set(forms) != {"-"} else []
+    rows += [
+        [measure(name).title, *(_cell(comparison, one.name, name) for one in contestants)]
+        for name in comparison.measures
+        if name not in left_out
+    ]
+    rows.append(["load of a worker", *map(_load, contestants)])
+    same = [f"{row[0]} {row[1]}" for row in rows if len(set(row[1:])) == 1]
+    note = f"The same for all: {', '.join(same)}." if same else ""
+    each = "" if rounds is None else f" of {rounds:,} rounds"
+    title = f"Measured: losses and scores at the end{each}"
+    rows = [row for row in rows if len(set(row[1:])) > 1]
     return Words(title, "By contestant", ["", *_names(comparison.plan)], rows, note)
 
 
-def against_baseline(comparison: Comparison) -> Iterator[Words]:
-    """Yield a table for each contestant but the first: paired differences and ratios."""
-    baseline = comparison.plan.baseline.name
-    for one in comparison.plan.contestants[1:]:
-        pairs = [pair for pair in comparison.pairs if pair.contestant == one.name]
-        head = ["", "difference", "ratio", "pairing\nsaves"]
-        rows = [_pair_row(pair) for pair in pairs]
-        yield Words(f"{one.name} against {baseline}", "Paired by seed", head, rows)
+def against_baseline(comparison: Comparison) -> Words:
+    """Return all against the baseline, where anybody differs: amounts as ratios, the rest as differences."""
+    plan, shown, equal, unsure = comparison.plan, [], [], []
+    for name in comparison.measures:
+        pairs = [pair for pair in comparison.pairs if pair.measure == name]
+        there = [pair.paired for pair in pairs if pair.paired is not None]
+        if not there or name in _MEASURED_ALONE or (name == "duration_s" and _rounds(comparison) is not None):
+            continue
+        if all(map(_is_none, pairs)):
+            equal.append(measure(name).title)
+        elif len(there) == len(pairs) and not any(map(_differs, there)):
+            unsure.append(measure(name).title)
+        else:
+            shown.append([_compared_as(name), *map(_compared, pairs)])
+    notes = [f"Nobody differs in {joined(equal)}."] if equal else []
+    notes += [f"No difference can be told in {joined(unsure)}."] if unsure else []
+    title = f"Against {plan.baseline.name}: seconds and bytes as ratios (x), the rest as differences (-)"
+    head = ["", *(one.name for one in plan.others)]
+    return Words(title, "Paired by seed", head, shown, "\n".join([" ".join(notes), *explained(comparison)]).strip())
 
 
-def explained(comparison: Comparison) -> str:
-    """Say how to read the paired tables."""
+def explained(comparison: Comparison) -> Iterator[str]:
+    """Yield how to read the tables, and what pairing was good for."""
     if len(comparison.seeds) > 1:
-        return (
-            f"± and brackets: {PERCENT} intervals, each by itself, by Student's t on the {len(comparison.seeds)} "
-            "paired differences, for ratios on those of the logarithms; without one: the same at every seed. Pairing "
-            "saves: so many times the seeds would be needed for the same interval without common random numbers."
+        yield (
+            f"± and brackets: {PERCENT} intervals, each by itself; of pairs by Student's t on {len(comparison.seeds)} "
+            "differences, for ratios on those of the logarithms; none: the same at every seed."
         )
-    over = [pair.paired.over for pair in comparison.pairs if pair.measure == ROUND and pair.paired is not None]
-    how = " or ".join(_OVER[each] for each in dict.fromkeys(over))
-    return (
+        if saved := list(_saved(comparison)):
+            yield f"Without common random numbers they would take so many times the seeds: {', '.join(saved)}."
+        return
+    rounds = [pair for pair in comparison.pairs if pair.measure == ROUND]
+    how = joined(list(dict.fromkeys(_paired_over(pair) for pair in rounds)), "or")
+    yield (
         f"One seed: seconds per round are paired {how}; other measures have no interval. ± and brackets: "
         f"{PERCENT} intervals, each by itself. More seeds say more: --seeds 5."
     )
 
 
-def chunks(words: Words) -> Iterator[Words]:
-    """Split a table with a column for each contestant so that it fits a terminal of 80 columns."""
-    for start in range(1, len(words.head), COLUMNS_MAX):
-        part = slice(start, start + COLUMNS_MAX)
-        rows = [[row[0], *row[part]] for row in words.rows]
-        yield Words(words.title if start == 1 else "", words.caption, [words.head[0], *words.head[part]], rows)
+def _paired_over(pair: Pair) -> str:
+    over = "" if pair.paired is None else pair.paired.over
+    if over == "batches of rounds":
+        return f"by the means of batches of rounds ({pair.dependence})"
+    if over == "dependent rounds":
+        return f"without an interval ({pair.dependence}, and there are too few rounds for batches)"
+    return "round by round"
+
+
+def _saved(comparison: Comparison) -> Iterator[str]:
+    """Yield how many times the seeds would be needed without pairing, in times and in the metric."""
+    for name in (ROUND, TARGET, FINAL + comparison.plan.metric):
+        found = [pair.paired.saving for pair in comparison.pairs if pair.measure == name and pair.paired is not None]
+        finite = sorted(value for value in found if value is not None and math.isfinite(value))
+        if finite:
+            ends = list(dict.fromkeys([times(finite[0]), times(finite[-1])]))
+            yield f"{measure(name).title} {' to '.join(ends)}"
 
 
 def _names(plan: Plan) -> list[str]:
     return [one.name for one in plan.contestants]
 
 
-def _all(comparison: Comparison) -> tuple[Contestant, ...]:
-    return comparison.plan.contestants
-
-
-def _title(comparison: Comparison, name: str) -> str:
-    if name != TARGET:
-        return measure(name).title
-    return f"seconds to {comparison.plan.metric.replace('_', ' ')} {targets(comparison)}"
+def _rounds(comparison: Comparison) -> int | None:
+    """Return the rounds of every run, if they are as many; then seconds in all say what seconds per round say."""
+    counts = {its[seed].rounds for its in comparison.runs.values() for seed in comparison.seeds}
+    return counts.pop() if len(counts) == 1 else None
 
 
 def _cell(comparison: Comparison, contestant: str, name: str) -> str:
@@ -134,7 +164,7 @@ def _cell(comparison: Comparison, contestant: str, name: str) -> str:
         if name != TARGET:
             return "-"
         return "not reached" if not there else f"not reached on {len(values) - len(there)} of {len(values)} seeds"
-    return plus_minus(t_interval(there), measure(name).scale)
+    return _unbroken(plus_minus(t_interval(there), measure(name).scale))
 
 
 def _closed_form(comparison: Comparison, contestant: str) -> str:
@@ -154,20 +184,38 @@ def load_of(contestant: Contestant) -> float | None:
     return None if load is None else float(load)
 
 
-def _pair_row(pair: Pair) -> list[str]:
-    title, compared = measure(pair.measure).title, pair.paired
-    if compared is None:
-        return [title, pair.missing, "-", "-"]
-    if compared.constant and compared.difference.value == 0:
-        return [title, "none", "1" if compared.ratio else "-", "-"]
-    scale = measure(pair.measure).scale
-    ratio = "-" if compared.ratio is None else interval(compared.ratio)
-    return [title, plus_minus(compared.difference, scale), ratio, _saving(compared)]
-
-
-def _saving(compared: Paired) -> str:
-    if compared.saving is None:
+def _behind(place: Place) -> str:
+    if place.behind is None or place.behind.paired is None:
         return "-"
-    if math.isinf(compared.saving):
-        return "all"
-    return f"{compared.saving:,.0f}x" if compared.saving >= 10 else f"{compared.saving:.2g}x"
+    ratio = place.behind.paired.ratio
+    return "-" if ratio is None else _unbroken(interval(ratio))
+
+
+def _compared_as(name: str) -> str:
+    return f"{measure(name).title}{NO_BREAK}{'(x)' if measure(name).is_amount else '(-)'}"
+
+
+def _compared(pair: Pair) -> str:
+    if pair.paired is None:
+        return "not reached" if pair.measure == TARGET else "-"
+    if _is_none(pair):
+        return "1" if measure(pair.measure).is_amount else "0"
+    if measure(pair.measure).is_amount:
+        return "-" if pair.paired.ratio is None else _unbroken(compact(pair.paired.ratio))
+    return _unbroken(plus_minus(pair.paired.difference, measure(pair.measure).scale))
+
+
+def _is_none(pair: Pair) -> bool:
+    """Tell whether there is no difference, on any seed."""
+    compared = pair.paired
+    return compared is not None and compared.difference.value == 0 and (compared.constant or compared.pairs == 1)
+
+
+def _differs(compared: Paired) -> bool:
+    """Tell whether a difference is seen: outside of its interval, or where there is none."""
+    difference = compared.difference
+    return difference.value != 0 if difference.low is None else difference.excludes(0.0)
+
+
+def _unbroken(text: str) -> str:
+    return text.replace(" ", NO_BREAK)

@@ -1,74 +1,89 @@
-"""What may be claimed: a sentence on the time to the target and one on the seconds per round, as intervals allow."""
+"""What may be claimed: who is fastest by how much, or that it cannot be told, as the intervals allow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from emuml.comparison.analysis import Comparison, Pair
+from emuml.comparison.analysis import Comparison
 from emuml.comparison.measures import ROUND, TARGET
 from emuml.comparison.numbers import digits, interval, plus_minus
-from emuml.comparison.statistics import LEVEL, Paired, holm
+from emuml.comparison.ranking import Place, Ranking, ranked_by, ranking
+from emuml.comparison.statistics import LEVEL, Paired
+from emuml.comparison.words import joined
 
-_WHY_NONE = {"seeds": "one seed", "dependent rounds": "a round depends on the one before"}
 PERCENT = f"{LEVEL:.0%}".replace("%", " %")
 
 
 def verdict(comparison: Comparison) -> str:
-    """Return the conclusion; nothing in it goes beyond the intervals, several contestants being corrected for."""
-    claims = [pair for pair in comparison.pairs if pair.measure in (ROUND, TARGET)]
-    proven, baseline = _proven(claims), comparison.plan.baseline.name
-    sentences = [
-        _sentence(f"{subject} against {baseline}", [pair for pair in claims if pair.measure == name], proven)
-        for name, subject in ((TARGET, f"Time to {_target(comparison)}"), (ROUND, "Seconds per round"))
-    ]
-    if len(proven) > 1 and any(proven.values()):
-        sentences.append(f"What is claimed holds together at {PERCENT} (Holm, {len(proven)} comparisons).")
+    """Return the conclusion: a sentence on the time to the target, or on that per round where there is no target."""
+    found = ranking(comparison)
+    sentences = [_sentence(comparison, found)]
+    if comparison.plan.has_target and found.measure == ROUND:
+        sentences.insert(0, f"Nobody reaches {target(comparison)} on every seed.")
+    if not comparison.plan.has_target:
+        sentences.insert(0, "Objectives differ, so there is no common target.")
+    if found.measure == TARGET and not _says_how_sure(found):  # one seed: only rounds can be tested
+        sentences.append(_sentence(comparison, ranked_by(comparison, ROUND)))
     return " ".join(sentences)
 
 
-def _proven(claims: Iterable[Pair]) -> dict[tuple[str, str], bool]:
-    """Return which differences stand when all are claimed together; the ratio's interval must agree."""
-    tested = [pair for pair in claims if pair.paired is not None and pair.paired.p_value is not None]
-    adjusted = holm([float(pair.paired.p_value) for pair in tested])  # type: ignore[union-attr,arg-type]
-    return {
-        (pair.contestant, pair.measure): p_value < 1 - LEVEL and _ratio_agrees(pair.paired)
-        for pair, p_value in zip(tested, adjusted, strict=True)
-    }
+def _sentence(comparison: Comparison, found: Ranking) -> str:
+    what = "per round" if found.measure == ROUND else f"to {target(comparison)}"
+    if not found.has_leader:
+        return f"There is nothing to say of the time {what}."
+    compared = [place for place in found.places[1:] if place.behind is not None and place.behind.paired is not None]
+    said = _leads(found.leader, compared, what)
+    missing = [place.behind.missing for place in found.places if place.behind is not None and place.behind.missing]
+    corrected = f" (Holm over {found.tested} comparisons)" if found.tested > 1 and _says_how_sure(found) else ""
+    return f"{said}{corrected}{''.join(f'; {text}' for text in missing)}."
 
 
-def _ratio_agrees(paired: Paired | None) -> bool:
-    return paired is not None and (paired.ratio is None or paired.ratio.excludes(1.0))
+def _leads(leader: str, others: list[Place], what: str) -> str:
+    """Say who leads, and whether that can be told."""
+    if not others:
+        return f"{leader} alone has a time {what} on every seed"
+    following = others[0]
+    alike = [place for place in others if place.is_apart is False]
+    unsure = [place for place in others if place.is_apart is None]
+    if unsure:
+        why = following.behind.dependence if following.behind is not None else ""
+        reason = f"no interval: {why or 'one seed'}"
+        return f"{leader} is fastest {what} on this seed: {_faster(following)} ({reason})"
+    if not alike:
+        return f"{leader} is fastest {what}: {_faster(following)}"
+    if all(_is_equal(place) for place in alike):
+        each = _paired(following).over.removesuffix("s")
+        return f"{joined([leader, *(place.name for place in alike)])} take the same time {what} on every {each}"
+    if len(others) == 1:
+        return f"{leader} and {following.name} cannot be told apart at {PERCENT} in the time {what}"
+    names = joined([place.name for place in alike], "or")
+    return f"{leader} comes first, but cannot be told apart from {names} at {PERCENT} in the time {what}"
 
 
-def _sentence(subject: str, pairs: list[Pair], proven: dict[tuple[str, str], bool]) -> str:
-    parts = [f"{pair.contestant} {_claim(pair, proven.get((pair.contestant, pair.measure), False))}" for pair in pairs]
-    return f"{subject}: {'; '.join(parts)}."
+def _faster(place: Place) -> str:
+    """Return by how much the leader is faster than who comes next."""
+    compared = _paired(place)
+    if compared.ratio is None:
+        return f"{plus_minus(compared.difference)} s less than {place.name}, the next"
+    return f"{interval(compared.ratio)} times as fast as {place.name}, the next"
 
 
-def _claim(pair: Pair, is_proven: bool) -> str:
-    compared = pair.paired
-    if compared is None:
-        return f"cannot be compared ({pair.missing})"
-    if compared.constant:
-        same = f"the same on all {compared.pairs} {compared.over}"
-        return same if compared.difference.value == 0 else f"{_factor(compared)}, {same}"
-    if compared.p_value is None:
-        return f"{_factor(compared)}, without an interval ({_WHY_NONE[compared.over]})"
-    return _factor(compared) if is_proven else f"no difference can be told at {PERCENT}"
+def _is_equal(place: Place) -> bool:
+    compared = _paired(place)
+    return compared.constant and compared.difference.value == 0
 
 
-def _factor(compared: Paired) -> str:
-    """Return how large it is against the baseline: a ratio, or a difference where there is none."""
-    if compared.ratio is not None:
-        return f"{interval(compared.ratio)} times"
-    return f"{plus_minus(compared.difference)} s"
+def _paired(place: Place) -> Paired:
+    assert place.behind is not None
+    assert place.behind.paired is not None
+    return place.behind.paired
 
 
-def _target(comparison: Comparison) -> str:
-    return f"{comparison.plan.metric.replace('_', ' ')} {targets(comparison)}"
+def _says_how_sure(found: Ranking) -> bool:
+    return any(place.is_apart is not None for place in found.places)
 
 
-def targets(comparison: Comparison) -> str:
-    """Return the targets of all seeds as one value or a range."""
-    values = sorted({digits(value) for value in comparison.targets.values() if value is not None}, key=float)
-    return "that nobody reached" if not values else values[0] if len(values) == 1 else f"{values[0]} to {values[-1]}"
+def target(comparison: Comparison) -> str:
+    """Return the metric and what is to be reached in it, for all seeds one value or a range."""
+    values = sorted(value for value in comparison.targets.values() if value is not None)
+    shown = list(dict.fromkeys(map(digits, values)))
+    span = "" if not shown else shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
+    return f"{comparison.plan.metric.replace('_', ' ')} {span}".strip()

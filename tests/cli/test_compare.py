@@ -64,10 +64,10 @@ def test_page_begins_with_the_verdict_and_its_tables(printed: tuple[Path, dict])
     assert f"<p>{content['verdict']}</p>" in text
     heads = re.findall("<h2[^>]*>(.*?)</h2>", text)
     assert [head.partition(":")[0] for head in heads[:4]] == [
+        "Ranking by time to train loss 0.172 to 0.219",
         "What differs",
         "Measured",
-        "four against all",
-        "pairs against all",
+        "Against all",
     ]
     assert "://" not in text.replace("http://www.w3.org/", "")
 
@@ -113,7 +113,7 @@ def test_what_differs_comes_first_and_all_fits_80_columns(
     paths = [*three(tmp_path), written(tmp_path, "two", "ignore-stragglers", 2)]
     assert status(["compare", *map(str, paths), "--seeds", "2", "--out", str(tmp_path / "out")]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("What differs\n")
+    assert out.startswith("What differs: settings of the protocol\n")
     assert max(map(len, out.splitlines()[:-1])) <= 80  # the last one is a path
     assert out.splitlines()[-1] == f"report: {tmp_path}/out/report.html"
     for name in ("all", "four", "pairs", "two"):
@@ -174,7 +174,7 @@ def test_bad_input_starts_nothing(
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert status(["compare", *map(str, three(tmp_path)), "--out", str(tmp_path)]) == 2
-    assert "the folder is not empty" in capsys.readouterr().err
+    assert "is not empty" in capsys.readouterr().err
 
 
 def test_a_run_that_fails_keeps_the_seeds_before_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -219,3 +219,38 @@ def test_interrupted_comparison_keeps_the_seeds_before_it(tmp_path: Path) -> Non
     content = json.loads((out / "comparison.json").read_text())
     assert content["seeds"][:2] == [3, 4]
     assert len(content["seeds"]) < len(content["seeds_asked_for"])
+
+
+def test_plan_prints_a_row_for_each_file_and_starts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    files = [str(path) for path in three(tmp_path)]
+    assert status(["compare", *files, "--plan"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[3:6]] == ["all", "four", "pairs"]
+    assert lines[4].endswith("66.67 %")  # 4 of 6 are covered
+    assert {path.suffix for path in tmp_path.iterdir()} == {".yaml"}
+    assert status(["compare", *files, "--plan", "--json"]) == 0
+    plans = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in plans] == ["all", "four", "pairs"]
+    assert plans[0]["duration_s"]["mean"] == pytest.approx(12 * (0.05 + 0.5 * 2.45))
+
+
+def test_ranking_is_in_the_json_object(printed: tuple[Path, dict]) -> None:
+    _, content = printed
+    found = content["ranking"]
+    means = {one["name"]: one["means"]["target_s"] for one in content["contestants"]}
+    assert [place["name"] for place in found["places"]] == sorted(means, key=means.__getitem__)
+    assert found["measure"] == "target_s"
+    assert found["comparisons"] == 2
+
+
+def test_pairs_are_against_the_baseline_of_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(path) for path in three(tmp_path)]
+    options = ["--seeds", "2", "--json", "--baseline", "pairs", "--out", str(tmp_path / "out")]
+    assert status(["compare", *files, *options]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["baseline"] == "pairs"
+    assert {pair["contestant"] for pair in content["pairs"]} == {"all", "four"}

@@ -38,7 +38,7 @@ def test_a_short_run_shows_nothing(wall_s: float, seen: bool, monkeypatch: pytes
 
 
 def test_line_without_a_known_end_promises_none() -> None:
-    assert line(ROW, 2.0, None, "real") == "3.0 s real · 2.0 s wall · round 2 · train loss 0.5 · 1 rounds/s"
+    assert line(ROW, 2.0, None, "real") == "round 2 · 3.0 s real · train loss 0.5 · 1 rounds/s · 2.0 s wall"
 
 
 def test_line_names_workers_that_are_down() -> None:
@@ -47,5 +47,30 @@ def test_line_names_workers_that_are_down() -> None:
 
 def test_line_of_one_of_several_runs_says_which_and_when_all_will_be_done() -> None:
     row = {**ROW, "run": "run 3 of 15: erasurehead, seed 8", "round": 300, "events": 4000}
-    expected = "run 3 of 15: erasurehead, seed 8 · round 300 of 1500 · about 8 s left · 2.0 s wall"
+    expected = "round 300 of 1500 · about 8 s left · run 3 of 15: erasurehead, seed 8 · 2.0 s wall"
     assert line(row, 2.0, 1500, "emulated") == expected
+
+
+def test_rates_count_from_the_first_row_and_not_from_the_start_of_the_processes() -> None:
+    first = (5.0, {"round": 0, "events": 20})
+    found = line({**ROW, "events": 60}, 7.0, 10, "real", first)
+    assert found == "round 2 of 10 · about 8 s left · 3.0 s real · train loss 0.5 · 20 events/s · 7.0 s wall"
+    assert "left" not in line({**ROW, "round": 0}, 5.0, 10, "real", first)
+
+
+def test_round_and_time_left_are_seen_at_80_columns() -> None:
+    row = {"time_s": 123456.7, "round": 98765, "train_loss": 0.123456, "events": 123456789, "down": 12.0}
+    assert "round 98765 of 100000 · about 125 s left" in line(row, 10000.0, 100000, "emulated")[:80]
+
+
+def test_what_is_shown_counts_from_the_first_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    clock = iter([0.0, 5.0, 7.0])
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock, 7.0))
+    with progress(10, "real") as show:
+        assert show is not None
+        show({**ROW, "round": 0})
+        show(ROW)
+    assert "about 8 s left" in terminal.getvalue()

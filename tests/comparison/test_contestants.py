@@ -33,6 +33,25 @@ def test_equal_names_give_way_to_those_of_the_files_and_then_to_numbers(tmp_path
     assert [one.name for one in gather([path, other, path])] == ["all", "other", "all-2"]
 
 
+def test_an_experiment_without_a_name_is_called_as_its_file(tmp_path: Path) -> None:
+    paths = three(tmp_path)
+    for path in paths:
+        path.write_text(path.read_text().replace(f"name: {path.stem}\n", ""))
+    assert [one.name for one in gather(paths)] == ["all", "four", "pairs"]
+
+
+def test_runs_without_a_name_are_called_as_their_folders(tmp_path: Path) -> None:
+    folders = []
+    for path in three(tmp_path)[:2]:
+        unnamed = replace(load(path).experiment, name="experiment")
+        for seed in (1, 2):
+            folders.append(tmp_path / "sweep" / path.stem / f"seed-{seed}")
+            emuml.run(replace(unnamed, seed=seed), out=folders[-1])
+    assert [one.name for one in gather(folders)] == ["all", "four"]
+    (tmp_path / "one").symlink_to(folders[0].parent)
+    assert [one.name for one in gather([tmp_path / "one" / "seed-1", folders[2]])] == ["all", "four"]
+
+
 def test_names_differ_as_folders_too(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(written(tmp_path, "x").read_text().replace("name: x", "name: A b"))
     (tmp_path / "b.yaml").write_text(written(tmp_path, "x").read_text().replace("name: x", "name: a-B"))

@@ -35,7 +35,10 @@ def test_seeds_follow_the_first_files_seed(tmp_path: Path) -> None:
 def test_only_settings_that_differ_are_shown(tmp_path: Path) -> None:
     found = plan(three(tmp_path))
     assert [(row.setting, row.values) for row in found.differences] == [
-        ("protocol.code", ("uncoded", "ignore-stragglers", "fractional-repetition(replication=2)")),
+        (
+            "protocol.code",
+            ("uncoded", "ignore-stragglers(scale=covered)", "fractional-repetition(replication=2, scale=none)"),
+        ),
         ("protocol.collect", ("-", "4", "-")),
     ]
     assert found.shared.warnings == ()
@@ -48,8 +51,10 @@ def test_only_settings_that_differ_are_shown(tmp_path: Path) -> None:
         ("workers: 6", "workers: 4", "cluster.workers", "numbers of workers differ: only the workers that all have"),
         ("mean_s: 0.5", "mean_s: 0.6", "cluster.compute.mean_s", "compute laws differ"),
         (EXPONENTIAL, "kind: constant, seconds: 1.0", "cluster.compute", "compute laws differ"),
-        ("rounds: 12", "rounds: 13", "rounds", "rounds differ: compare seconds per round"),
-        ('3"}', '3", l2: 0.1}', "workload.l2", "workloads differ in more than the optimizer"),
+        ("rounds: 12", "rounds: 13", "rounds", "rounds differ: totals and final losses"),
+        ('3"}', '3", l2: 0.1}', "workload.l2", "objectives differ (workload.l2): losses are not comparable"),
+        ('3"}', '3", chunk_rows: 7}', "workload.chunk_rows", "sizes of blocks differ"),
+        ('3"}', '3", initial_scale: 0.1}', "workload.initial_scale", "initial parameters differ"),
         ('3"}', '3", optimizer: {kind: gradient-descent, rate: 0.1}}', "workload.optimizer.rate", "optimizers differ"),
     ],
 )
@@ -88,15 +93,72 @@ def test_delays_that_do_not_change_with_the_seed_are_warned_of(law: str, tmp_pat
     paths = three(tmp_path)
     for path in paths:
         path.write_text(path.read_text().replace(EXPONENTIAL, law))
-    warnings = plan(paths).shared.warnings
-    assert warnings == ("delays do not change with the seed: intervals speak of the order of the data alone",)
-    assert plan(paths, seeds=1).shared.warnings == ()
+    warning = "delays do not change with the seed: intervals speak of the order of the data alone"
+    assert warning in plan(paths).shared.warnings
+    assert warning not in plan(paths, seeds=1).shared.warnings
 
 
 def test_a_file_against_itself_is_told_to_give_zeros(tmp_path: Path) -> None:
     first, second, _ = three(tmp_path)
     (warning,) = plan([first, second, first]).shared.warnings
     assert warning == "all-2 is the same experiment as all: all differences between them are zero by construction"
+
+
+def test_contestants_that_scale_differently_are_warned_of(tmp_path: Path) -> None:
+    paths = [*three(tmp_path)[:2], written(tmp_path, "some", "{kind: fractional-repetition, replication: 2}", 3)]
+    (warning,) = plan(paths).shared.warnings
+    # A pair of 6 is missed by 3 of them with probability 1 * (4 choose 3) / (6 choose 3) = 1/5.
+    assert warning == (
+        "answers that are missing are treated differently: four scales the rest up (scale=covered), "
+        "some leaves them out (scale=none, so its steps are 20 % shorter on average), all misses nothing; "
+        "losses differ for that reason too"
+    )
+
+
+@pytest.mark.parametrize("collect", [None, 6])
+def test_a_scale_of_what_is_never_missing_is_not_warned_of(collect: int | None, tmp_path: Path) -> None:
+    pairs = written(tmp_path, "some", "{kind: fractional-repetition, replication: 2}", collect)
+    assert plan([*three(tmp_path)[:2], pairs]).shared.warnings == ()
+
+
+def test_one_scale_for_all_is_not_warned_of(tmp_path: Path) -> None:
+    plain = "{kind: ignore-stragglers, scale: none}"
+    assert plan([written(tmp_path, "four", plain, 4), written(tmp_path, "five", plain, 5)]).shared.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "comparable"),
+    [
+        ({}, {"train_loss", "accuracy", "auc", "validation_loss", "validation_accuracy", "validation_auc"}),
+        ({"l2": 0.1}, {"validation_accuracy", "validation_auc"}),
+        ({"standardize": False}, {"validation_accuracy", "validation_auc"}),
+        ({"validation": 0.3}, set()),
+        ({"batch": 5}, {"train_loss", "accuracy", "auc", "validation_loss", "validation_accuracy", "validation_auc"}),
+    ],
+)
+def test_only_what_means_the_same_for_all_is_comparable(
+    settings: dict[str, float], comparable: set[str], tmp_path: Path
+) -> None:
+    more = "".join(f", {name}: {str(value).lower()}" for name, value in settings.items())
+    found = plan(changed(tmp_path, '3"}', f'3"{more}}}'))
+    assert set(found.comparable) == comparable
+    assert found.has_target is ("train_loss" in comparable)
+
+
+def test_a_target_in_what_is_not_comparable_is_refused(tmp_path: Path) -> None:
+    paths = changed(tmp_path, '3"}', '3", l2: 0.1}')
+    with pytest.raises(UserError, match=r"--target: objectives differ, so train_loss 0\.3 is not the same target"):
+        plan(paths, target=0.3)
+    assert plan(paths, target=0.9, metric="validation_auc").has_target
+
+
+def test_a_baseline_is_one_of_the_names(tmp_path: Path) -> None:
+    found = plan(three(tmp_path), baseline="pairs")
+    assert found.baseline.name == "pairs"
+    assert [one.name for one in found.others] == ["all", "four"]
+    assert plan(three(tmp_path)).baseline.name == "all"
+    with pytest.raises(UserError, match="--baseline: got 'fuor'; allowed: all, four, pairs; did you mean 'four'"):
+        plan(three(tmp_path), baseline="fuor")
 
 
 @pytest.mark.parametrize(("old", "new"), [("120x3", "120x4"), ("logistic", "linear")])
