@@ -1,0 +1,105 @@
+"""What a run of asynchronous updates must keep; for tests, and for users who build on the protocol.
+
+``run`` is a description of :mod:`emuml.testing`. Some oracles read off the parameters which updates are in them, so
+they want the problem that explorers train by default: coordinate ``p`` is the sum of ``2**clock`` over the pushes of
+worker ``p``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from emuml.protocols.async_updates.messages import Update, View
+
+if TYPE_CHECKING:
+    from emuml.protocols.async_updates.protocol import AsyncUpdates
+
+
+def describe(run: Any, protocol: AsyncUpdates) -> None:
+    """State what holds after every step, for every message, at the end, and that the run ends.
+
+    Parameters
+    ----------
+    run : emuml.testing.Description
+    protocol : AsyncUpdates
+        On one server.
+    """
+    slack = protocol.barrier.slack
+    if slack is not None:
+        run.always(lambda nodes: _spread(nodes["server"]) <= slack + 1, "the spread of clocks is at most slack + 1")
+        run.each_sent(lambda sent: _is_due(sent.message, slack), "a view holds all that the barrier asks for")
+    run.always(lambda nodes: _nobody_waits_in_vain(nodes["server"]), "no worker waits that may read")
+    run.always(lambda nodes: not set(nodes["server"].waiting) & nodes["server"].evicted, "who is evicted does not wait")
+    run.each_sent(_names_no_later_clock, "no push is of an iteration that its worker has not begun")
+    if protocol.on_lost == "wait":
+        run.each_sent(lambda sent: _is_labelled(sent.message), "a view holds the updates that its label says")
+        run.always(lambda nodes: _applied_once(nodes["server"]), "every counted push is in the table, once")
+        run.always(
+            lambda nodes: all(_copy_is_fresh(worker, slack) for worker in nodes["worker"]),
+            "a worker computes from a copy that is fresh enough and has its own updates",
+        )
+    run.at_end(_ends_whole, "rounds are published in order, each once for each life of the server")
+    run.eventually("done", within_s=120.0)
+
+
+def held(table: Any) -> list[int | None]:
+    """Return for each worker how many pushes a table holds, or ``None`` if one is missing or there twice."""
+    values = [int(value) for value in np.asarray(table)]
+    return [value.bit_length() if value & (value + 1) == 0 else None for value in values]
+
+
+def _spread(server: Any) -> int:
+    members = server.members
+    return max(members, default=0) - min(members, default=0)
+
+
+def _is_due(message: Any, slack: int) -> bool:
+    """Of iterations before ``clock - slack`` all updates are there, by the label."""
+    return not isinstance(message, View) or message.slowest >= message.clock - slack
+
+
+def _is_labelled(message: Any) -> bool:
+    """Of every worker that has skipped nothing, updates before ``slowest`` are there."""
+    if not isinstance(message, View):
+        return True
+    return all(count is not None and count >= message.slowest for count in held(message.value))
+
+
+def _nobody_waits_in_vain(server: Any) -> bool:
+    if server.ended:
+        return True
+    members = server.members
+    free = (worker for worker in server.waiting if worker not in server.together)
+    return not any(server.barrier.may_start(server.completed[worker], members) for worker in free)
+
+
+def _applied_once(server: Any) -> bool:
+    done = [count - (worker in server.together) for worker, count in enumerate(server.completed)]
+    return held(server.table.values)[: len(done)] == done
+
+
+def _copy_is_fresh(worker: Any, slack: int | None) -> bool:
+    if worker.waits or worker.clock < 0:
+        return True
+    counts = held(worker.copy)
+    if counts[worker.index] != worker.clock or None in counts:
+        return False
+    return slack is None or all(
+        count >= worker.clock - slack for count in counts[: worker.workers] if count is not None
+    )
+
+
+def _names_no_later_clock(sent: Any) -> bool:
+    return not isinstance(sent.message, Update) or sent.message.clock <= sent.nodes[str(sent.sender)].clock
+
+
+def _ends_whole(finished: Any) -> bool:
+    """Versions count up from 0; a new life of the server begins again with 0."""
+    last = -1
+    for item in finished.published:
+        if item.version not in (0, last + 1):
+            return False
+        last = item.version
+    return last >= 0

@@ -1,0 +1,107 @@
+"""What a run of gradient coding must keep; for tests, and for users who build on the protocol.
+
+``run`` is a description of :mod:`emuml.testing`. The reference is a plain loop over the decode sets that were logged;
+it wants a problem whose sums are exact, such as the one that explorers train by default.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emuml.lazy import array_of
+from emuml.protocols.gradient_coding.messages import Gradient, Parameters
+
+if TYPE_CHECKING:
+    from emuml.protocols.gradient_coding.protocol import GradientCoding
+
+
+def describe(run: Any, protocol: GradientCoding) -> None:
+    """State what holds after every step, for every message, at the end, and that the run ends.
+
+    Parameters
+    ----------
+    run : emuml.testing.Description
+    protocol : GradientCoding
+    """
+    run.reference(trained, name="parameters are those of the logged decode sets")
+    run.each_sent(_answers_a_question, "an answer is to a question that was asked")
+    run.each_sent(_asks_for_the_open_round, "questions are of the open round, at its parameters")
+    if protocol.collect is None:
+        run.at_end(_decodes_exactly, "with all workers up the decode error is 0")
+    else:
+        run.at_end(lambda finished: _collects(finished, protocol), "a round closes with enough distinct answers")
+    if protocol.stragglers in ("cancel", "wait-all"):
+        run.always(lambda nodes: all(map(_works_on_the_newest, nodes["worker"])), "work is on the newest question")
+    run.always(lambda nodes: _is_undecided(nodes["server"]), "a round that can be decoded is closed")
+    run.eventually("done", within_s=120.0)
+
+
+def trained(finished: Any) -> list[NDArray[Any]]:
+    """Return the versions that a plain loop gives for the logged decode sets; a new life of the server begins again."""
+    protocol, problem = finished.protocol, finished.problem
+    code = protocol.code.build(finished.scenario.workers, finished.scenario.seed, protocol.collect)
+    logs = iter([item.metrics for item in finished.logs if "covered_set" in item.metrics])
+    found: list[NDArray[Any]] = []
+    state, parameters = problem.start(), problem.initial
+    for item in finished.published:
+        if item.version == 0:
+            state, parameters = problem.start(), problem.initial
+        else:
+            log = next(logs, None)
+            if log is None or log["round"] != item.version:
+                return []
+            state, parameters = _stepped(
+                problem, code, state, parameters, int(str(log["covered_set"]), 16), item.version
+            )
+        found.append(parameters)
+    return found
+
+
+def _stepped(problem: Any, code: Any, state: Any, parameters: Any, bits: int, version: int) -> tuple[Any, Any]:
+    """Take one step with the groups of a set: any worker of a group answers for it."""
+    received = sorted(group[0] for j, group in enumerate(code.groups) if bits >> j & 1)
+    weights = code.decode(received).weights.tolist()
+    total: Any = np.zeros_like(parameters)
+    for worker, weight in zip(received, weights, strict=True):
+        coefficients = tuple(code.coefficients(worker))
+        given = None if all(value == 1.0 for value in coefficients) else coefficients
+        task = problem.gradient(parameters, code.assignment(worker), code.partitions, given, draw=version - 1)
+        total = total + weight * array_of(task.run())
+    return problem.step(state, parameters, total, version - 1)  # type: ignore[no-any-return]
+
+
+def _decodes_exactly(finished: Any) -> bool:
+    logs = [item.metrics for item in finished.logs if "decode_error" in item.metrics]
+    return all(log["decode_error"] == 0 or log["down"] > 0 for log in logs)
+
+
+def _collects(finished: Any, protocol: GradientCoding) -> bool:
+    logs = [item.metrics for item in finished.logs if "arrivals" in item.metrics]
+    least = min(protocol.collect or 0, finished.scenario.workers)
+    exact = [log for log in logs if log["decode_error"] == 0]
+    return all(log["arrivals"] >= least or log["down"] > 0 or log in exact for log in logs)
+
+
+def _answers_a_question(sent: Any) -> bool:
+    if not isinstance(sent.message, Gradient):
+        return True
+    worker = sent.nodes[str(sent.sender)]
+    return (sent.message.life, sent.message.round) <= tuple(worker.newest)
+
+
+def _asks_for_the_open_round(sent: Any) -> bool:
+    if not isinstance(sent.message, Parameters):
+        return True
+    server = sent.nodes[str(sent.sender)]
+    return (sent.message.life, sent.message.round) == (sent.nodes.life(str(sent.sender)), server.round)
+
+
+def _works_on_the_newest(worker: Any) -> bool:
+    return worker.open is None or (worker.open.life, worker.open.round) == worker.newest
+
+
+def _is_undecided(server: Any) -> bool:
+    return server.closed or not server.tracker.closed

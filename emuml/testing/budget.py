@@ -1,0 +1,138 @@
+"""What may go wrong in an explored run: a budget that keeps explorers inside the node contract.
+
+A protocol is judged only by faults that it claims to stand. What would exceed the budget is dropped and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge, Gt
+
+from emuml.errors import UserError
+from emuml.node import NodeId
+from emuml.spec import check
+from emuml.testing.scenario import CrashFault
+
+
+@dataclass(frozen=True)
+class Quorum:
+    """At most ``n - least`` of the n nodes of a role are down at one time."""
+
+    least: Annotated[int, Ge(0)]
+    of: str
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+def quorum(least: int, of: str) -> Quorum:
+    """Return the rule that ``least`` nodes of a role live at any time."""
+    return Quorum(least, of)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits of the faults of one run.
+
+    Parameters
+    ----------
+    crash : int
+        Crashes per run.
+    restart_within_s : float
+        Every crash that is not for good restarts within so many seconds.
+    for_good : int
+        How many crashes of a run may stay without restart.
+    keep : collection of str or Quorum, optional
+        Roles or ids that never crash, and quorums. ``None``: all roles but those that the protocol says it survives.
+    heal_s : float
+        From then on there is no fault and no deviation, and everybody is up; liveness is judged after it.
+    """
+
+    crash: Annotated[int, Ge(0)] = 2
+    restart_within_s: Annotated[float, Gt(0)] = 12.0
+    for_good: Annotated[int, Ge(0)] = 0
+    keep: frozenset[str | Quorum] | None = None
+    heal_s: Annotated[float, Gt(0)] = 70.0
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def may_crash(self, ids: Iterable[NodeId], survives: Collection[str]) -> list[str]:
+        """Return the names of the nodes that may crash, given the roles whose crashes the protocol says it survives."""
+        return [str(id) for id in ids if self._may(id, survives)]
+
+    def _may(self, id: NodeId, survives: Collection[str]) -> bool:
+        if self.crash == 0:
+            return False
+        return id.role in survives if self.keep is None else not {id.role, str(id)} & self.keep
+
+    def applied(
+        self, faults: Iterable[CrashFault], ids: Collection[NodeId], survives: Collection[str]
+    ) -> tuple[tuple[CrashFault, ...], int]:
+        """Return the faults that are within the budget, in order of time, and how many were dropped."""
+        allowed, given = set(self.may_crash(ids, survives)), sorted(faults, key=lambda fault: (fault.at_s, fault.node))
+        legal: list[CrashFault] = []
+        for fault in given:
+            if fault.node in allowed and len(legal) < self.crash and self._fits(fault, legal, ids):
+                legal.append(fault)
+        return tuple(legal), len(given) - len(legal)
+
+    def _fits(self, fault: CrashFault, before: list[CrashFault], ids: Collection[NodeId]) -> bool:
+        if fault.restart_after_s is None:
+            if sum(other.restart_after_s is None for other in before) >= self.for_good:
+                return False
+        elif fault.restart_after_s > self.restart_within_s:
+            return False
+        if fault.at_s + (fault.restart_after_s or 0.0) >= self.heal_s:
+            return False
+        down = {other.node for other in before if back_s(other) >= fault.at_s}
+        return fault.node not in down and self._leaves_quorums({*down, fault.node}, ids)
+
+    def _leaves_quorums(self, down: set[str], ids: Collection[NodeId]) -> bool:
+        rules = [rule for rule in self.keep or () if isinstance(rule, Quorum)]
+        return all(sum(id.role == rule.of and str(id) not in down for id in ids) >= rule.least for rule in rules)
+
+
+def back_s(fault: CrashFault) -> float:
+    """Return when a crashed node starts again."""
+    return float("inf") if fault.restart_after_s is None else fault.at_s + fault.restart_after_s
+
+
+def faults(
+    crash: int = 2,
+    *,
+    restart_within_s: float = 12.0,
+    for_good: int = 0,
+    keep: Iterable[str | Quorum] | None = None,
+    heal_s: float = 70.0,
+) -> Budget:
+    """Return a budget of faults; see :class:`Budget`."""
+    if isinstance(keep, str):
+        raise UserError(f"got {keep!r}", "faults.keep", "a set of roles or ids, such as {'server'}")
+    return Budget(crash, restart_within_s, for_good, None if keep is None else frozenset(keep), heal_s)
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Ranges of scenarios, both ends included."""
+
+    workers: tuple[int, int] = (2, 4)
+    rounds: tuple[int, int] = (2, 4)
+    seeds: Annotated[int, Gt(0)] = 4
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in (("workers", self.workers), ("rounds", self.rounds)):
+            if not 1 <= low <= high:
+                raise UserError(f"got {(low, high)}", f"clusters.{name}", "(least, most), 1 <= least <= most")
+
+
+def clusters(workers: tuple[int, int] = (2, 4), rounds: tuple[int, int] = (2, 4), seeds: int = 4) -> Clusters:
+    """Return ranges of workers and rounds, and how many seeds of protocol streams are tried."""
+    return Clusters(workers, rounds, seeds)
+
+
+DEFAULT_BUDGET = Budget()
+DEFAULT_CLUSTERS = Clusters()

@@ -1,0 +1,179 @@
+"""The face: ``@check`` turns a description of oracles into a test, ``run`` tries one scenario."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from emuml.errors import UserError
+from emuml.testing.budget import DEFAULT_BUDGET, DEFAULT_CLUSTERS, Budget, Clusters
+from emuml.testing.campaign import Campaign, described, explore
+from emuml.testing.explorers import Name
+from emuml.testing.oracles import Description
+from emuml.testing.report import report
+from emuml.testing.scenario import Scenario, load, parsed
+from emuml.testing.store import FAILURES, Store
+from emuml.testing.subject import Describe, Make, Subject, shipped
+from emuml.testing.trial import Trial, Trier, prepared
+
+
+class CheckFailed(AssertionError):
+    """An oracle objects, or something that must be reached sometimes never was."""
+
+
+class Check:
+    """A test of a protocol: call it to explore, or replay a scenario.
+
+    Attributes
+    ----------
+    last : Campaign or None
+        What came of the last call.
+    """
+
+    def __init__(self, make: Make, describe: Describe, options: dict[str, Any], store: Path) -> None:
+        self.__name__ = getattr(describe, "__name__", "checked")
+        self.__doc__ = describe.__doc__
+        self.__module__ = describe.__module__
+        self.__signature__ = inspect.Signature()  # of the test, which takes no fixture
+        self.make, self.describe, self.options = make, describe, options
+        self.last: Campaign | None = None
+        self._store = Store(store, self.__name__)
+
+    def __call__(self) -> None:
+        """Explore.
+
+        Raises
+        ------
+        CheckFailed
+            With the whole report.
+        """
+        options = {**self.options, **_from_environment()}
+        campaign = self.last = explore(self.make, self.describe, first=self._store.scenarios(), **options)
+        print(campaign.summary())
+        if campaign.ok:
+            for scenario in self._store.scenarios():
+                self._store.forget(scenario)
+            return
+        raise CheckFailed(self._failed(campaign))
+
+    def _failed(self, campaign: Campaign) -> str:
+        if campaign.failure is None and campaign.nondeterministic is not None:
+            return f"two runs of one scenario differ: {campaign.nondeterministic.to_json()}"
+        if campaign.failure is None:
+            return f"never reached in {campaign.runs} runs: {', '.join(campaign.missed)}"
+        failure = campaign.failure
+        scenario = failure.trial.recorded()
+        path = self._store.keep(scenario)
+        text = report(failure.trial, failure.found_after, f"{self.__name__}.replay({str(path)!r})", self.__name__)
+        if failure.nondeterministic:
+            text = f"the recorded scenario does not fail in the same way (nondeterminism); not shrunk\n\n{text}"
+        return text
+
+    def replay(self, scenario: Scenario | str | Path) -> None:
+        """Run one scenario, given as it is, as a path of a file, or as JSON.
+
+        Raises
+        ------
+        CheckFailed
+            If an oracle objects.
+        """
+        options = self.options
+        trial = run(self.make, scenario, self.describe, faults=options["faults"], workload=options["workload"])
+        if not trial.ok:
+            raise CheckFailed(report(trial, test=self.__name__))
+
+
+def _from_environment() -> dict[str, int]:
+    """Return the overrides ``EMUML_ET_RUNS`` and ``EMUML_ET_SEED``."""
+    found = {}
+    for name in ("runs", "seed"):
+        text = os.environ.get(f"EMUML_ET_{name.upper()}")
+        if text is not None:
+            if not text.isdecimal():
+                raise UserError(f"got {text!r}", f"EMUML_ET_{name.upper()}", "a whole number")
+            found[name] = int(text)
+    return found
+
+
+def check(
+    make: Make,
+    *,
+    runs: int = 1000,
+    explorer: Name = "portfolio",
+    seed: int = 0,
+    clusters: Clusters = DEFAULT_CLUSTERS,
+    faults: Budget = DEFAULT_BUDGET,
+    workload: Callable[[Scenario], Any] | None = None,
+    store: str | Path = FAILURES,
+) -> Callable[[Describe], Check]:
+    """Turn a function that describes oracles into a test that explores; see :func:`emuml.testing.explore`.
+
+    Failures are kept in ``store`` and tried first the next time. ``EMUML_ET_RUNS`` and ``EMUML_ET_SEED`` override.
+
+    Examples
+    --------
+    >>> import emuml.testing as et
+    >>> from emuml.protocols.async_updates import SSP, AsyncUpdates
+    >>> @et.check(lambda: AsyncUpdates(barrier=SSP(2)), runs=3)
+    ... def test_ssp(run):
+    ...     run.always(lambda nodes: len(nodes["server"].completed) > 0, "there are workers")
+    ...     run.eventually("done")
+    >>> test_ssp.last is None
+    True
+    """
+    options = {
+        "runs": runs,
+        "explorer": explorer,
+        "seed": seed,
+        "clusters": clusters,
+        "faults": faults,
+        "workload": workload,
+    }
+    return lambda describe: Check(make, describe, options, Path(store))
+
+
+def run(
+    make: Make,
+    scenario: Scenario | str | Path,
+    describe: Describe | Description | None = None,
+    *,
+    faults: Budget = DEFAULT_BUDGET,
+    workload: Callable[[Scenario], Any] | None = None,
+    engine: Literal["des", "tcp"] = "des",
+) -> Trial:
+    """Run one scenario and judge it.
+
+    Parameters
+    ----------
+    scenario : Scenario, path or str
+        Itself, a file, or JSON.
+    describe : callable or Description, optional
+        Oracles; by default those that come with the protocol.
+    engine : {"des", "tcp"}
+        Over TCP faults strike at the same logged counts, deviations cannot be forced, and only the oracles of finished
+        runs judge; see :mod:`emuml.testing.tcp`.
+    """
+    given = _scenario(scenario)
+    subject = Subject(make, workload)
+    if describe is None:
+        describe = shipped(subject.build(given).protocol)
+    description = describe if isinstance(describe, Description) else described(describe)
+    trier = Trier(subject, description, faults)
+    if engine == "tcp":
+        from emuml.testing.tcp import over_tcp
+
+        return over_tcp(trier, given)
+    with prepared():
+        return trier.run(given)
+
+
+def _scenario(given: Scenario | str | Path) -> Scenario:
+    if isinstance(given, Scenario):
+        return given
+    return parsed(given) if isinstance(given, str) and given.lstrip().startswith("{") else load(given)
+
+
+__all__ = ["Check", "CheckFailed", "check", "run"]

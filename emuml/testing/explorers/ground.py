@@ -1,0 +1,141 @@
+"""What explorers stand on: a seed, ranges, a budget, and what a plain run looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from emuml.des.environment import Choose
+from emuml.errors import UserError
+from emuml.streams import generator
+from emuml.testing.budget import Clusters
+from emuml.testing.scenario import STEP_S, CrashFault, Scenario
+from emuml.testing.trial import Trier
+
+_BLOCK = 256
+
+
+class Draws:
+    """Uniform numbers of a named stream, drawn in blocks; no stream of a protocol is touched."""
+
+    def __init__(self, seed: int, name: str) -> None:
+        self._generator = generator(seed, "", f"explore/{name}")
+        self._left: list[float] = []
+
+    def uniform(self) -> float:
+        """Return a number in [0, 1)."""
+        if not self._left:
+            self._left = self._generator.random(_BLOCK).tolist()
+        return self._left.pop()
+
+    def below(self, n: int) -> int:
+        """Return an integer in [0, n)."""
+        return int(self.uniform() * n)
+
+    def between(self, low: int, high: int) -> int:
+        """Return an integer in [low, high]."""
+        return low + self.below(high - low + 1)
+
+
+@dataclass(frozen=True)
+class Plain:
+    """What the run without any fault or deviation has: who may crash, when things happen, which choices there are."""
+
+    may_crash: list[str]
+    moments: list[float]
+    asked: list[tuple[str, int]]
+    duration_s: float
+
+
+@dataclass
+class Proposal:
+    """One run to try: a scenario, and who picks what it does not name."""
+
+    scenario: Scenario
+    choose: Choose | None = None
+
+
+class Explorer(Protocol):
+    """Proposes runs, each a function of the seed and its index alone."""
+
+    def propose(self, index: int) -> Proposal | None:
+        """Return run number ``index``, or ``None`` if there are no more."""
+
+
+@dataclass
+class Ground:
+    """Shared by the explorers of a campaign."""
+
+    trier: Trier
+    clusters: Clusters
+    seed: int
+    _plain: dict[tuple[int, int], Plain] = field(default_factory=dict)
+    _refused: set[int] = field(default_factory=set)
+
+    def plain(self, scenario: Scenario) -> Plain:
+        """Return what the plain run of so many workers and rounds has."""
+        key = scenario.workers, scenario.rounds
+        if key not in self._plain:
+            self._plain[key] = self._observed(*key)
+        return self._plain[key]
+
+    def _observed(self, workers: int, rounds: int) -> Plain:
+        asked: list[tuple[str, int]] = []
+
+        def note(name: str, n: int) -> int:
+            asked.append((name, n))
+            return 0
+
+        scenario = Scenario(workers=workers, rounds=rounds)
+        built = self.trier.subject.build(scenario)
+        survives: Collection[str] = self.trier.subject.survives(built.protocol)
+        run = self.trier.run(scenario, note).run
+        moments = sorted({round(row[0], 1) for row in run.trace.rows})
+        return Plain(self.trier.budget.may_crash(built.roster.ids, survives), moments, asked, run.duration_s)
+
+    def smallest(self) -> Scenario:
+        """Return the least scenario of the ranges that fits."""
+        return self.fitting(self.clusters.workers[0], self.clusters.rounds[0], 0)
+
+    def scenario(self, draws: Draws) -> Scenario:
+        """Return a scenario of the ranges, without faults."""
+        ranges = self.clusters
+        workers, rounds = draws.between(*ranges.workers), draws.between(*ranges.rounds)
+        return self.fitting(workers, rounds, draws.below(ranges.seeds))
+
+    def fitting(self, workers: int, rounds: int, seed: int) -> Scenario:
+        """Return the scenario with the next number of workers, round about, that the protocol takes."""
+        low, high = self.clusters.workers
+        for step in range(high - low + 1):
+            scenario = Scenario(workers=low + (workers - low + step) % (high - low + 1), rounds=rounds, seed=seed)
+            if scenario.workers in self._refused:
+                continue
+            try:
+                self.plain(scenario)
+            except UserError as error:
+                self._refused.add(scenario.workers)
+                self._why = error
+            else:
+                return scenario
+        raise self._why
+
+    def crash(self, draws: Draws, plain: Plain, longest_s: float) -> CrashFault:
+        """Return a crash, half of the time near a moment at which something happens."""
+        node = plain.may_crash[draws.below(len(plain.may_crash))]
+        horizon_s = 1.5 * plain.duration_s + 1.0
+        if draws.uniform() < 0.5:
+            at_s = plain.moments[draws.below(len(plain.moments))] + STEP_S * (draws.below(3) - 1)
+        else:
+            at_s = draws.uniform() * horizon_s
+        budget = self.trier.budget
+        back_s = max(STEP_S, draws.uniform() * min(longest_s, budget.restart_within_s))
+        restarts = not budget.for_good or draws.uniform() < 0.7
+        return CrashFault(node=node, at_s=max(0.0, at_s), restart_after_s=back_s if restarts else None)
+
+    def crashes(self, draws: Draws, scenario: Scenario, most: int, longest_s: float = 5.0) -> Scenario:
+        """Return the scenario with 0 to ``most`` crashes."""
+        plain = self.plain(scenario)
+        count = draws.between(0, min(most, self.trier.budget.crash)) if plain.may_crash else 0
+        found = tuple(self.crash(draws, plain, longest_s) for _ in range(count))
+        return scenario.model_copy(update={"faults": found})

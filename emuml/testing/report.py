@@ -1,0 +1,54 @@
+"""What a failing check prints: one line, the diagram, the oracle, the scenario, and a test that repeats it."""
+
+from __future__ import annotations
+
+from emuml.diagram import diagram
+from emuml.testing.scenario import Scenario
+from emuml.testing.trial import Trial, short_id
+
+
+def headline(scenario: Scenario, runs: int | None = None, replay: str = "") -> str:
+    """Return the line that says how long it took and how small it is."""
+    explored = [] if runs is None else [f"explored {_counted(runs, 'run')}"]
+    size = f"{_counted(len(scenario.faults), 'fault')} + {_counted(len(scenario.deviations), 'deviation')}"
+    return ", ".join([*explored, size, *([f"replay: {replay}"] if replay else [])])
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def report(trial: Trial, runs: int | None = None, replay: str = "", test: str = "") -> str:
+    """Return the whole report of a run that failed; of one that did not, its size.
+
+    Parameters
+    ----------
+    runs : int, optional
+        After how many explored runs it was found.
+    replay : str
+        The command that repeats it.
+    test : str
+        Name of the test that found it, to be imported by the test that is printed.
+    """
+    violation = trial.violation
+    if violation is None:
+        return f"no oracle objects: {headline(trial.scenario)}, {trial.run.events} events"
+    marks = [item.name for item in trial.scenario.deviations]
+    parts = [
+        headline(trial.scenario, runs, replay),
+        diagram(trial.run.trace.rows, marks, last=violation.text),
+        f"{violation.signature.kind}: {violation.text} (t = {violation.time_s:.6g} s)",
+        f"scenario: {trial.scenario.to_json()}",
+    ]
+    return "\n\n".join([*parts, ready_test(trial.scenario, test)])
+
+
+def ready_test(scenario: Scenario, test: str) -> str:
+    """Return a test to paste: beside the one that found the scenario, it replays it."""
+    called = test or "checked"
+    return "\n".join(
+        [
+            f"def {called}_{short_id(scenario)}():",
+            f"    {called}.replay('''{scenario.to_json()}''')",
+        ]
+    )

@@ -1,0 +1,260 @@
+"""Scenarios: everything that makes one emulated run, as data that is small, readable and stays valid when it shrinks.
+
+The empty scenario is the plain run with constant delays. Deviations name what they change, never by position in a run:
+names are those of ``emuml/des/choices.py``, so that they point at the same thing when something else is dropped; what
+does not occur is ignored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from emuml.cluster.cluster import Cluster, Detection, Network, Storage
+from emuml.cluster.compute import Constant, Instant
+from emuml.cluster.faults import Crash, FaultPlan
+from emuml.errors import UserError
+
+STEP_S = 0.1
+"""Times of scenarios are multiples of it."""
+
+
+def tenths(time_s: Any) -> Any:
+    """Round a time to a decimal of 0.1 s."""
+    return round(time_s, 1) + 0.0 if isinstance(time_s, (int, float)) else time_s
+
+
+Time = Annotated[float, BeforeValidator(tenths), Field(ge=0, le=1e6)]
+Name = tuple[str | int, ...]
+Link = tuple[str, str, int]
+Work = tuple[str, str, int]
+
+
+class Strict(BaseModel):
+    """Frozen, and without fields that nobody knows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Delays(Strict):
+    """Constant base delays in seconds: of a task of load 1, a message, an operation of a disk, noticing an exit."""
+
+    compute: Time = 1.0
+    network: Time = 0.3
+    storage: Time = 0.3
+    detector: Time = 0.5
+
+
+class CrashFault(Strict):
+    """A node stops at ``at_s``, and comes back ``restart_after_s`` later, or never.
+
+    ``keep`` names the saves that were pending then and survive, such as ``"save/TAG/0"``.
+    """
+
+    kind: Literal["crash"] = "crash"
+    node: str
+    at_s: Time
+    restart_after_s: Time | None = None
+    keep: tuple[str, ...] = ()
+
+
+class Deviation(Strict):
+    """One choice other than the default: exactly one of the names is given.
+
+    Parameters
+    ----------
+    message : (sender, receiver, type, n), optional
+        Arrives ``late_s`` late, and what follows on the link no sooner.
+    compute, storage : (node, tag, n), optional
+        A task, or a save or load, takes ``late_s`` longer.
+    verdict : (node, peer, n), optional
+        A crash of the peer is noticed ``late_s`` later.
+    lost : (sender, receiver, n), optional
+        Of what the sender had sent at its n-th crash, the last ``count`` messages are lost.
+    tie : (name, name), optional
+        Of two events at one instant the first named goes first.
+    """
+
+    message: tuple[str, str, str, int] | None = None
+    compute: Work | None = None
+    storage: Work | None = None
+    verdict: Link | None = None
+    lost: Link | None = None
+    tie: tuple[Name, Name] | None = None
+    late_s: Time = 0.0
+    count: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _one_name(self) -> Deviation:
+        if len(self.model_fields_set & KINDS) != 1:
+            raise ValueError(f"exactly one of {', '.join(sorted(KINDS))} names a choice")
+        return self
+
+    @property
+    def kind(self) -> str:
+        """Which of the names is given."""
+        return next(iter(self.model_fields_set & KINDS))
+
+    @property
+    def name(self) -> str:
+        """The name as the emulator asks for it; of a tie both, the first to go first."""
+        if self.tie is not None:
+            return "tie/" + "|".join(as_text(name) for name in self.tie)
+        return as_text((self.kind, *getattr(self, self.kind)))
+
+    def level(self, delays: Delays) -> int:
+        """Return the emulator's choice: how many base delays late, or how many messages are lost."""
+        if self.kind in ("tie", "lost"):
+            return self.count or 1
+        base_s = base_of(self.kind, delays)
+        return round(self.late_s / base_s) if base_s else 0
+
+
+KINDS = frozenset({"message", "compute", "storage", "verdict", "lost", "tie"})
+_BASES = {"message": "network", "compute": "compute", "storage": "storage", "verdict": "detector"}
+
+
+def base_of(kind: str, delays: Delays) -> float:
+    """Return the base delay that choices of a kind are multiples of, in seconds."""
+    return float(getattr(delays, _BASES[kind]))
+
+
+def as_text(name: Iterable[object]) -> str:
+    """Return a name as the emulator writes it."""
+    return "/".join(map(str, name))
+
+
+def as_name(text: str) -> Name:
+    """Return a name as its parts; a tag that has slashes itself is one part.
+
+    Examples
+    --------
+    >>> as_name("message/worker-1/server-0/Push/2"), as_name("compute/worker-3/a/b/1")
+    (('message', 'worker-1', 'server-0', 'Push', 2), ('compute', 'worker-3', 'a/b', 1))
+    """
+    kind, _, rest = text.partition("/")
+    front, _, n = rest.rpartition("/")
+    if not n.isdecimal():
+        return (text,)
+    return (kind, *front.split("/", 2 if kind == "message" else 1), int(n))
+
+
+def deviation(asked: str, pick: int, delays: Delays) -> Deviation:
+    """Return the deviation that a pick other than 0 is."""
+    if asked.startswith("tie/"):
+        names = asked[4:].split("|")
+        return Deviation(tie=(as_name(names[pick]), as_name(names[0])))
+    kind, *name = as_name(asked)
+    if kind == "lost":
+        return Deviation.model_validate({"lost": name, "count": pick})
+    return Deviation.model_validate({kind: name, "late_s": pick * base_of(str(kind), delays)})
+
+
+class Scenario(Strict):
+    """One run: how many take part, their delays, what fails, and which choices deviate from the default.
+
+    Parameters
+    ----------
+    workers, rounds : int
+    seed : int
+        Of the protocol's own streams only; it moves no delay.
+    delays : Delays
+    faults : tuple of CrashFault
+    deviations : tuple of Deviation
+    links : {"stream"}
+        Links keep order and lose nothing.
+    """
+
+    format: Literal[1] = 1
+    workers: Annotated[int, Field(ge=1)] = 2
+    rounds: Annotated[int, Field(ge=1)] = 2
+    seed: Annotated[int, Field(ge=0)] = 0
+    delays: Delays = Delays()
+    faults: tuple[CrashFault, ...] = ()
+    deviations: tuple[Deviation, ...] = ()
+    links: Literal["stream"] = "stream"
+
+    @property
+    def levels(self) -> int:
+        """Sum of the levels of all deviations."""
+        return sum(item.level(self.delays) for item in self.deviations)
+
+    def size(self) -> tuple[Any, ...]:
+        """Return what scenarios are compared by: the smaller, the simpler."""
+        times = sum(fault.at_s + (fault.restart_after_s or 0.0) + len(fault.keep) for fault in self.faults)
+        return self.workers, self.rounds, len(self.faults), len(self.deviations), self.levels, times, self.seed
+
+    def with_picks(self, picks: Iterable[tuple[str, int, float]]) -> Scenario:
+        """Return the scenario with recorded picks (name, pick, time in seconds) as deviations and kept saves."""
+        kept: dict[int, list[str]] = {}
+        deviations = list(self.deviations)
+        for asked, pick, now in picks:
+            if asked.startswith("save/"):
+                _, node, rest = asked.split("/", 2)
+                kept.setdefault(self._crash_of(node, now), []).append(f"save/{rest}")
+            else:
+                deviations.append(deviation(asked, pick, self.delays))
+        faults = tuple(
+            fault.model_copy(update={"keep": (*fault.keep, *kept.get(i, ()))}) for i, fault in enumerate(self.faults)
+        )
+        return self.model_copy(update={"faults": faults, "deviations": tuple(deviations)})
+
+    def _crash_of(self, node: str, now: float) -> int:
+        before = [i for i, fault in enumerate(self.faults) if fault.node == node and fault.at_s <= now + STEP_S / 2]
+        return max(before, key=lambda i: self.faults[i].at_s, default=-1)
+
+    def cluster(self) -> Cluster:
+        """Return the emulated cluster."""
+        delays = self.delays
+        return Cluster(
+            workers=self.workers,
+            compute=Constant(delays.compute) if delays.compute else Instant(),
+            network=Network(delays.network),
+            storage=Storage(latency_s=delays.storage),
+            detection=Detection(exit_s=delays.detector),
+        )
+
+    def fault_plan(self) -> FaultPlan:
+        """Return the faults in their clock form."""
+        return FaultPlan(
+            tuple(Crash(item.node, at_s=item.at_s, restart_after_s=item.restart_after_s) for item in self.faults)
+        )
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return the JSON form, without what is as by default; format and kinds of faults are always there."""
+        form = {"format": self.format, **self.model_dump(mode="json", exclude_defaults=True, exclude_none=True)}
+        for fault, item in zip(self.faults, form.get("faults", ()), strict=True):
+            item["kind"] = fault.kind
+        return json.dumps(form, indent=indent)
+
+    def to_file(self, path: str | Path) -> None:
+        """Write the JSON form."""
+        Path(path).write_text(self.to_json(indent=1) + "\n")
+
+
+def load(path: str | Path) -> Scenario:
+    """Read a scenario.
+
+    Raises
+    ------
+    UserError
+        Naming the file, the field and what is allowed.
+    """
+    try:
+        return parsed(Path(path).read_text(), str(path))
+    except OSError as error:
+        raise UserError(str(error), str(path)) from None
+
+
+def parsed(text: str, where: str = "scenario") -> Scenario:
+    """Return the scenario of a JSON text."""
+    try:
+        return Scenario.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        raise UserError(first["msg"], f"{where}: {field}" if field else where) from None

@@ -1,0 +1,211 @@
+"""Make a failing scenario small, on its structure: fewer nodes, rounds, faults and deviations, then smaller ones.
+
+A step is accepted only if the same signature fails, so that the failure that was found is the one that is shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+from emuml.errors import UserError
+from emuml.testing.oracles import OracleError
+from emuml.testing.scenario import CrashFault, Deviation, Scenario, base_of
+from emuml.testing.trial import Trial, Trier
+
+REPLAYS_MAX = 400
+SECONDS_MAX = 2.0
+SHORT_S = 0.5
+"""Crashes are shortened towards it."""
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """A failure, as it was found and made small.
+
+    Attributes
+    ----------
+    trial : Trial
+        The smallest run that fails in the same way, from a scenario alone.
+    found : Trial
+        The run that was explored.
+    replays : int
+        How many runs shrinking took.
+    found_after : int
+        Number of the run that failed, from 1.
+    nondeterministic : bool
+        The recorded scenario did not fail in the same way: nothing was shrunk.
+    """
+
+    trial: Trial
+    found: Trial
+    replays: int
+    found_after: int = 0
+    nondeterministic: bool = False
+
+    @property
+    def scenario(self) -> Scenario:
+        """The smallest scenario."""
+        return self.trial.scenario
+
+
+class Shrinker:
+    """Tries smaller scenarios while the budget lasts."""
+
+    def __init__(self, trier: Trier, found: Trial) -> None:
+        self._trier, self._signature = trier, found.signature
+        self.replays, self._spent_s = 0, 0.0
+        self.best = found
+
+    @property
+    def spent(self) -> bool:
+        """Whether the budget is used up."""
+        return self.replays >= REPLAYS_MAX or self._spent_s >= SECONDS_MAX
+
+    def fails(self, scenario: Scenario) -> bool:
+        """Replay a scenario; keep it if it fails in the same way."""
+        if self.spent:
+            return False
+        self.replays += 1
+        try:
+            trial = self._trier.run(scenario)
+        except (UserError, OracleError):
+            return False
+        self._spent_s += trial.run.wall_s
+        if trial.signature != self._signature:
+            return False
+        self.best = trial
+        return True
+
+    def to_fixed_point(self) -> None:
+        """Apply all passes until none makes the scenario smaller."""
+        size: object = None
+        while not self.spent and size != (size := self.best.scenario.size()):
+            for step in PASSES:
+                self._exhaust(step)
+
+    def _exhaust(self, step: Callable[[Scenario], Iterator[Scenario]]) -> None:
+        """Take the first smaller scenario that a pass proposes and that fails, and ask the pass again."""
+        progress = True
+        while progress and not self.spent:
+            now = self.best.scenario
+            progress = any(smaller.size() < now.size() and self.fails(smaller) for smaller in step(now))
+
+
+def shrink(trier: Trier, found: Trial) -> Shrunk:
+    """Return the failure in its smallest form within the budget of replays and seconds."""
+    shrinker = Shrinker(trier, found)
+    if not shrinker.fails(found.recorded()):
+        return Shrunk(found, found, shrinker.replays, nondeterministic=True)
+    shrinker.to_fixed_point()
+    return Shrunk(shrinker.best, found, shrinker.replays)
+
+
+def fewer_workers(now: Scenario) -> Iterator[Scenario]:
+    """Drop workers, most of them first, and renumber the others."""
+    for count in range(now.workers - 1, 0, -1):
+        for first in range(now.workers - count, -1, -1):
+            yield without_workers(now, first, count)
+
+
+def without_workers(now: Scenario, first: int, count: int) -> Scenario:
+    """Return the scenario without some workers and all that names them."""
+    gone = {f"worker-{first + i}" for i in range(count)}
+    kept = now.model_copy(
+        update={
+            "workers": now.workers - count,
+            "faults": tuple(fault for fault in now.faults if fault.node not in gone),
+            "deviations": tuple(item for item in now.deviations if not gone & set(re.split(r"[/|]", item.name))),
+        }
+    )
+
+    def renumber(match: re.Match[str]) -> str:
+        index = int(match[1])
+        return f'"worker-{index - count if index > first else index}"'
+
+    return Scenario.model_validate_json(re.sub(r'"worker-(\d+)"', renumber, kept.to_json()))
+
+
+def fewer_rounds(now: Scenario) -> Iterator[Scenario]:
+    """Half as many, then one less."""
+    for rounds in dict.fromkeys((1, now.rounds // 2, now.rounds - 1)):
+        if 1 <= rounds < now.rounds:
+            yield now.model_copy(update={"rounds": rounds})
+
+
+def fewer_faults(now: Scenario) -> Iterator[Scenario]:
+    """Drop faults one by one, then pairs."""
+    for count in (1, 2):
+        for dropped in combinations(now.faults, count):
+            yield now.model_copy(update={"faults": tuple(fault for fault in now.faults if fault not in dropped)})
+
+
+def shorter_faults(now: Scenario) -> Iterator[Scenario]:
+    """Shorten crashes towards half a second, and keep no pending saves."""
+    for i, fault in enumerate(now.faults):
+        for kept in fault.keep:
+            yield _with_fault(now, i, keep=tuple(name for name in fault.keep if name != kept))
+        if fault.restart_after_s is not None and fault.restart_after_s > SHORT_S:
+            for back_s in (SHORT_S, fault.restart_after_s / 2):
+                yield _with_fault(now, i, restart_after_s=round(back_s, 1))
+
+
+def _with_fault(now: Scenario, index: int, **changes: object) -> Scenario:
+    changed = CrashFault.model_validate({**now.faults[index].model_dump(), **changes})
+    return now.model_copy(update={"faults": (*now.faults[:index], changed, *now.faults[index + 1 :])})
+
+
+def fewer_deviations(now: Scenario) -> Iterator[Scenario]:
+    """Drop all deviations, then halves, quarters and so on, last single ones."""
+    size = len(now.deviations)
+    while size:
+        for start in range(0, len(now.deviations), size):
+            left = now.deviations[:start] + now.deviations[start + size :]
+            yield now.model_copy(update={"deviations": left})
+        size //= 2
+
+
+def smaller_deviations(now: Scenario) -> Iterator[Scenario]:
+    """One level, then one less."""
+    for i, item in enumerate(now.deviations):
+        level = item.level(now.delays)
+        for smaller in dict.fromkeys((1, level - 1)):
+            if item.kind != "tie" and 1 <= smaller < level:
+                left, right = now.deviations[:i], now.deviations[i + 1 :]
+                yield now.model_copy(update={"deviations": (*left, _at_level(item, smaller, now), *right)})
+
+
+def _at_level(item: Deviation, level: int, scenario: Scenario) -> Deviation:
+    if item.kind == "lost":
+        return Deviation.model_validate({"lost": item.lost, "count": level})
+    late_s = level * base_of(item.kind, scenario.delays)
+    return Deviation.model_validate({item.kind: getattr(item, item.kind), "late_s": late_s})
+
+
+def earlier_faults(now: Scenario) -> Iterator[Scenario]:
+    """Move crashes to half their time, then to whole seconds, then one step earlier."""
+    for i, fault in enumerate(now.faults):
+        for at_s in (round(fault.at_s / 2, 1), float(int(fault.at_s)), round(fault.at_s - 0.1, 1)):
+            if 0 <= at_s < fault.at_s:
+                yield _with_fault(now, i, at_s=at_s)
+
+
+def least_seed(now: Scenario) -> Iterator[Scenario]:
+    """Seed 0."""
+    if now.seed:
+        yield now.model_copy(update={"seed": 0})
+
+
+PASSES = (
+    fewer_workers,
+    fewer_rounds,
+    fewer_faults,
+    shorter_faults,
+    fewer_deviations,
+    smaller_deviations,
+    earlier_faults,
+    least_seed,
+)
+"""In this order, to a fixed point."""
