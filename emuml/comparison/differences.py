@@ -63,7 +63,6 @@ _CONSEQUENCES = {
     "faults": "faults differ: not everybody lives through the same crashes",
 }
 
-_NO_TARGET = "losses are not comparable, and there is no common target; seconds per round and held-out scores are"
 _SAME_ROWS = {"workload.l2", "workload.standardize", "workload.intercept"}
 """Settings that leave the held-out rows as they are."""
 
@@ -121,7 +120,8 @@ def what_is_shared(
     settings = [row.setting for row in differences]
     warnings = dict.fromkeys(text for name in settings if (text := _consequence(name)))
     if objective := _of_the_objective(settings):
-        warnings[f"objectives differ ({joined(objective)}): {_NO_TARGET}"] = None
+        left = "held-out scores and seconds per round" if _SAME_ROWS.issuperset(objective) else "seconds per round"
+        warnings[f"objectives differ ({joined(objective)}): losses are not comparable, only {left} are"] = None
     warnings |= dict.fromkeys(scale_warnings(contestants))
     warnings |= dict.fromkeys(load_warnings(contestants))
     warnings |= dict.fromkeys(_same(contestants, differences))

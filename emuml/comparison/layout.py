@@ -14,6 +14,8 @@ from emuml.comparison.words import NO_BREAK, Words
 from emuml.errors import printable
 
 _GAP = 2
+_SPLIT = 3
+"""Lines that a reader would give for one block less."""
 _TEXT_MIN = 16
 """Columns of text that wraps are at least so wide, if they have so much text."""
 
@@ -30,7 +32,7 @@ def text(words: Words, width: int) -> str:
     kind     a    b c
     """
     ways = [list(_lines(one, width, wraps)) for one in (words, _flipped(words)) for wraps in (False, True)]
-    lines = min(ways, key=len)
+    lines = min(ways, key=lambda lines: len(lines) + _SPLIT * lines.count(""))
     return "\n".join(printable(line.replace(NO_BREAK, " ")) for line in lines)
 
 

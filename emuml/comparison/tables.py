@@ -105,7 +105,7 @@ def against_baseline(comparison: Comparison) -> Words:
             shown.append([_compared_as(name), *map(_compared, pairs)])
     notes = [f"Nobody differs in {joined(equal)}."] if equal else []
     notes += [f"No difference can be told in {joined(unsure)}."] if unsure else []
-    title = f"Against {plan.baseline.name}: seconds and bytes as ratios (x), the rest as differences (-)"
+    title = f"Against {plan.baseline.name}: ratios (x) of seconds and bytes, else differences (-)"
     head = ["", *(one.name for one in plan.others)]
     return Words(title, "Paired by seed", head, shown, "\n".join([" ".join(notes), *explained(comparison)]).strip())
 

@@ -19,7 +19,9 @@ def verdict(comparison: Comparison) -> str:
     if comparison.plan.has_target and found.measure == ROUND:
         sentences.insert(0, f"Nobody reaches {target(comparison)} on every seed.")
     if not comparison.plan.has_target:
-        sentences.insert(0, "Objectives differ, so there is no common target.")
+        other = comparison.plan.comparable[-1:]
+        hint = "".join(f" (a held-out score would be one: --metric {name})" for name in other)
+        sentences.insert(0, f"Objectives differ, so there is no common target{hint}.")
     if found.measure == TARGET and not _says_how_sure(found):  # one seed: only rounds can be tested
         sentences.append(_sentence(comparison, ranked_by(comparison, ROUND)))
     return " ".join(sentences)

@@ -194,10 +194,9 @@ def test_where_objectives_differ_only_seconds_and_held_out_scores_are_compared(t
     finals = {pair.measure for pair in found.pairs if pair.measure.startswith("final_")}
     assert finals == {"final_validation_accuracy", "final_validation_auc"}
     assert found.pair("more", ROUND) is not None
-    text = verdict(found)
-    assert (
-        text
-        == "Objectives differ, so there is no common target. all and more take the same time per round on every seed."
+    assert verdict(found) == (
+        "Objectives differ, so there is no common target (a held-out score would be one: --metric validation_auc). "
+        "all and more take the same time per round on every seed."
     )
 
 

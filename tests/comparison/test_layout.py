@@ -19,6 +19,7 @@ def tables(draw: st.DrawFn) -> Words:
     return Words("", "", draw(row), draw(st.lists(row, min_size=rows, max_size=rows)))
 
 
+@pytest.mark.slow
 @given(tables(), st.integers(30, 200))
 def test_lines_fit_and_every_word_is_there(words: Words, width: int) -> None:
     printed = text(words, width)
@@ -34,6 +35,12 @@ def test_words_break_at_hyphens_and_spaces_alone() -> None:
     printed = text(Words("", "", ["", *names], [["kind", *names], ["size", "1", "2", "3"]]), 40)
     words = set(printed.replace("-", " ").split())
     assert {"fractional", "repetition", "ignore", "stragglers", "uncoded"} <= words
+
+
+def test_wide_text_gives_way_to_a_long_word() -> None:
+    word = "x" * 20
+    row = ["name", "aaaa bbbb cccc dddd", word]
+    assert text(Words("", "", ["", "text", "word"], [row, row]), 45).count(word) == 2
 
 
 def test_a_number_stays_with_its_interval() -> None:

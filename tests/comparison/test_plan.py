@@ -115,10 +115,16 @@ def test_contestants_that_scale_differently_are_warned_of(tmp_path: Path) -> Non
     )
 
 
-@pytest.mark.parametrize("collect", [None, 6])
+@pytest.mark.parametrize("collect", [None, 5, 6])  # of any five of six workers one is in each pair
 def test_a_scale_of_what_is_never_missing_is_not_warned_of(collect: int | None, tmp_path: Path) -> None:
     pairs = written(tmp_path, "some", "{kind: fractional-repetition, replication: 2}", collect)
     assert plan([*three(tmp_path)[:2], pairs]).shared.warnings == ()
+
+
+def test_shorter_steps_beside_complete_ones_are_warned_of(tmp_path: Path) -> None:
+    paths = [written(tmp_path, "all"), written(tmp_path, "four", "{kind: ignore-stragglers, scale: none}", 4)]
+    (warning,) = plan(paths).shared.warnings
+    assert "four leaves them out (scale=none, so its steps are 33 % shorter on average)" in warning
 
 
 def test_one_scale_for_all_is_not_warned_of(tmp_path: Path) -> None:

@@ -133,4 +133,5 @@ def test_one_of_several_equal_ones_is_called_the_fastest_as_rarely_as_promised(c
 
 
 def test_ranking_by_another_measure_has_its_own_leader(of_three: Comparison) -> None:
-    assert ranked_by(of_three, ROUND).leader == "pairs" or ranked_by(of_three, ROUND).leader == "four"
+    means = {name: of_three.mean(name, ROUND) or 0.0 for name in of_three.runs}
+    assert ranked_by(of_three, ROUND).leader == min(means, key=means.__getitem__)
