@@ -45,7 +45,9 @@ def test_examples_print_what_is_committed(path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("page", "count"), [("README.md", 3), ("docs/stragglers.md", 4), ("docs/script.md", 2)])
+@pytest.mark.parametrize(
+    ("page", "count"), [("README.md", 3), ("docs/stragglers.md", 4), ("docs/script.md", 2), ("docs/delays.md", 2)]
+)
 def test_code_of_a_page_prints_what_the_page_says(page: str, count: int, tmp_path: Path) -> None:
     blocks, script, expected = blocks_of(PROJECT / page), [], []
     for (language, text), (_, following) in zip(blocks, [*blocks[1:], ("", "")], strict=True):
@@ -61,6 +63,11 @@ def test_code_of_a_page_prints_what_the_page_says(page: str, count: int, tmp_pat
 def test_the_table_of_stragglers_is_what_its_example_prints() -> None:
     printed = (PROJECT / "examples" / "erasurehead_trace.out").read_text()
     assert printed in [text for _, text in blocks_of(PROJECT / "docs" / "stragglers.md")]
+
+
+def test_the_table_of_own_delays_is_what_its_example_prints() -> None:
+    printed = (PROJECT / "examples" / "own_delays.out").read_text()
+    assert printed in [text for _, text in blocks_of(PROJECT / "docs" / "delays.md")]
 
 
 @pytest.mark.slow

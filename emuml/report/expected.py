@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from emuml import names
+from emuml.cluster.delays import DelayTrace
 from emuml.errors import UserError
 from emuml.experiment.experiment import Experiment
 from emuml.protocols.gradient_coding.group_code import GroupCode
@@ -48,15 +49,20 @@ def _cdf(experiment: Experiment, time_scale: float, t: Floats) -> Floats:
 def _asked(experiment: Experiment, name: str, **given: Any) -> tuple[Any, str]:
     """Return what theory answers to a promise of the protocol, or None and the reason."""
     cluster = experiment.cluster
+    if isinstance(cluster.compute, DelayTrace) and np.ptp(cluster.compute.delays) > 0:
+        return None, "recorded workers need be neither alike nor independent"
     for promise in experiment.protocol.oracles():
         if promise.name == name:
             try:
                 formula = names.load(promise.function)
-                return formula(workers=cluster.workers, compute=cluster.compute, **promise.arguments, **given), ""
+                with np.errstate(all="ignore"):
+                    return formula(workers=cluster.workers, compute=cluster.compute, **promise.arguments, **given), ""
             except UserError as error:
                 return None, f"{error.what} ({error.where})" if error.where else error.what
             except (AttributeError, ValueError):  # a law that theory cannot ask
                 return None, "the law of the computing times has no quantiles"
+            except ArithmeticError:
+                return None, "its numbers are beyond all bounds"
     return None, "the protocol promises none"
 
 
