@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from emuml.experiment.forecast import Forecast
-from emuml.experiment.training import Floats, Range, Training
+from emuml.experiment.training import Range, Traffic, Training
 from emuml.theory import NoClosedForm, covered_fraction, expected_decode_error
 from emuml.theory.seams import GroupedCode
 from emuml.theory.stragglers import answers_needed
@@ -61,22 +61,26 @@ class Decoding:
 
 def messages(training: Training, found: Forecast, is_real: bool) -> tuple[Messages, ...]:
     """Return what goes out and what comes back; ``is_real`` if messages take a time that nobody knows."""
-    rounds, workers, shape = training.rounds, training.workers, training.shape
-    asked = Range.certain(float(rounds * workers))
-    asking = np.full(rounds, float(workers))
-    questions = _messages("questions", training.sizes_bytes(shape.broadcast), asked, asking, "exact")
-    answers, basis = found.answers, found.answers_basis
+    shape, asked, answers, basis = training.shape, found.questions, found.answers, found.answers_basis
     if is_real and shape.stragglers in ("cancel", "skip-stale"):
         # On real links some answers are under way when a round is closed.
-        answers, basis = Range(answers.mean, answers.low, asked.high), "bound" if answers.low < asked.high else "exact"
-    return questions, _messages("answers", training.sizes_bytes(shape.answer), answers, found.per_round, basis)
+        most = asked.count.high
+        basis = "bound" if answers.count.low < most else basis
+        answers = replace(answers, count=Range(answers.count.mean, answers.count.low, most))
+    return (
+        _messages("questions", shape.broadcast, training, asked, found.questions_basis),
+        _messages("answers", shape.answer, training, answers, basis),
+    )
 
 
-def _messages(kind: str, sizes: Floats, count: Range, per_round: Floats, basis: str) -> Messages:
-    total = float(per_round @ sizes)
+def _messages(kind: str, first: int, training: Training, sent: Traffic, basis: str) -> Messages:
+    known, count = len(sent.known), sent.count
+    total = float(sent.known @ training.sizes_bytes(first, known))
+    total += sent.later * training.bytes_between(first, known, training.rounds)
     # Where the number is uncertain, each of the messages more or less is of average size.
     ends = (total * end / count.mean if count.mean else 0.0 for end in (count.low, count.high))
-    return Messages(kind, count, Range(total, *ends), int(sizes[0]), int(sizes[-1]), basis)
+    most = int(training.bytes_between(first, training.rounds - 1, training.rounds))
+    return Messages(kind, count, Range(total, *ends), first, most, basis)
 
 
 def built_code(training: Training) -> Any:

@@ -8,7 +8,6 @@ other.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +16,14 @@ import numpy as np
 from emuml.cluster.cluster import Network
 from emuml.experiment import plan_wording as wording
 from emuml.experiment.expectations import Decoding, Messages, built_code, decoding, messages
-from emuml.experiment.forecast import forecast
+from emuml.experiment.forecast import Forecast, forecast
+from emuml.experiment.limits import until
 from emuml.experiment.run import Engine, prepare
 from emuml.experiment.training import Floats, Range, Training
 from emuml.protocol import Problem
 from emuml.runtime.settings import RuntimeSettings
 from emuml.shapes import Round
-from emuml.stopping import AnyOf, Seconds, StopCondition
+from emuml.stopping import Seconds, StopCondition
 
 if TYPE_CHECKING:
     from emuml.experiment.experiment import Experiment
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 _ROUNDS = 100
 """Of which figures are given when nothing says how many there will be."""
 
-_PROBE_ROUNDS = 200
+_ENDLESS = 10**18
+"""More rounds than any time limit leaves."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Plan:
     processes : int
         Beside the one that starts them; 0 for the emulator.
     rounds : int or None
-        None if nothing says how many.
+        The mean, if a time limit makes them a matter of chance. None if nothing says how many.
     ends : str
         What ends the run.
     load : tuple of float
@@ -165,36 +166,33 @@ def _training(experiment: Experiment, engine: Engine, problem: Problem, shape: R
 
 def _of_rounds(base: Plan, experiment: Experiment, training: Training, settings: RuntimeSettings) -> Plan:
     """Fill in what follows from the shape of the rounds."""
-    is_real, limit_s = base.engine == "tcp", _limit_s(experiment.stop_condition())
+    is_real = base.engine == "tcp"
+    is_unknown = is_real and settings.inject == "off"
     scale = settings.time_scale if is_real else 1.0
-    fitting = None if limit_s is None else _fitting(training, limit_s / scale)
-    is_by_time = fitting is not None and (base.rounds is None or fitting < base.rounds)
-    rounds = fitting if is_by_time else base.rounds
+    limit_s = None if is_unknown else _limit_s(experiment.stop_condition())
+    longest = replace(training, rounds=_known_rounds(training, base.rounds or _ENDLESS))
+    ended = None if limit_s is None else until(longest, limit_s / scale)
+    rounds, notes = base.rounds, []
+    if ended is not None and limit_s is not None:
+        rounds = max(round(ended.rounds.mean), 1)
+        notes.append(wording.rounds(ended.rounds, limit_s))
+    elif limit_s is not None and hasattr(training.law, "extent") and rounds is None:
+        rounds = longest.rounds
+        notes.append(f"the recorded delays end after {rounds:,} rounds, before {limit_s:g} s")
+    elif rounds is None:
+        notes.append(f"nothing says how many rounds: messages are those of {_known_rounds(training, _ROUNDS)}")
     training = replace(training, rounds=rounds or _known_rounds(training, _ROUNDS))
-    found = forecast(training)
-    decoded = decoding(training, found)
-    if is_real and settings.inject == "off":
-        found = replace(found, duration_s=None, basis="unknown", detail="real tasks take what they take")
-    elif is_real and found.basis == "exact":
-        found = replace(found, basis="bound", detail=f"{found.detail}; what is real comes on top")
-    sent, duration, round_s, notes = messages(training, found, is_real), None, None, []
-    if found.duration_s is not None:
-        round_s, duration = scale * found.duration_s.mean / training.rounds, found.duration_s.times(scale)
-    if rounds is None:
-        duration = None
-        notes.append(f"nothing says how many rounds: messages are those of {training.rounds}")
-    elif is_by_time and limit_s is not None and round_s is not None:
-        duration = Range(limit_s + round_s / 2, limit_s, limit_s + 2 * round_s)
-        sent = tuple(replace(each, basis="estimate") for each in sent)
-        found = replace(found, basis="estimate", detail="the first end of a round at or after the limit")
-        notes.append(f"about {rounds:,} rounds: as many as fit into {limit_s:g} s on average")
+    found = ended or forecast(training)
+    decoded, duration = decoding(training, found), found.duration_s
+    if is_real:
+        found = _real(found, is_unknown, ended is not None)
     return replace(
         base,
         rounds=rounds,
         load=(float(training.loads.min()), float(training.loads.max())),
-        messages=sent,
-        duration_s=duration,
-        round_s=round_s,
+        messages=messages(training, found, is_real),
+        duration_s=None if rounds is None or is_unknown or duration is None else duration.times(scale),
+        round_s=None if is_unknown or duration is None else scale * duration.mean / found.rounds.mean,
         travel_s=training.travel_s / training.rounds,
         drain_s=scale * found.drain_s,
         basis=found.basis,
@@ -202,6 +200,18 @@ def _of_rounds(base: Plan, experiment: Experiment, training: Training, settings:
         decoding=decoded,
         notes=tuple(notes),
     )
+
+
+def _real(found: Forecast, is_unknown: bool, is_by_time: bool) -> Forecast:
+    """Return what a forecast is worth where messages and servers take the time that they take."""
+    if is_unknown:
+        return replace(found, duration_s=None, basis="unknown", detail="real tasks take what they take")
+    if is_by_time:
+        detail = f"{found.detail}; of real rounds fewer fit"
+        return replace(found, basis="estimate", questions_basis="estimate", answers_basis="estimate", detail=detail)
+    if found.basis == "exact":
+        return replace(found, basis="bound", detail=f"{found.detail}; what is real comes on top")
+    return found
 
 
 def _loads(training: Training, problem: Problem) -> Floats:
@@ -221,17 +231,7 @@ def _loads(training: Training, problem: Problem) -> Floats:
 
 def _limit_s(stop: StopCondition) -> float | None:
     """Return the least time limit of a stop condition."""
-    parts = stop.conditions if isinstance(stop, AnyOf) else (stop,)
-    return min((part.limit_s for part in parts if isinstance(part, Seconds)), default=None)
-
-
-def _fitting(training: Training, limit_s: float) -> int | None:
-    """Return how many rounds end at or before the first that ends after a time, on average."""
-    probe = replace(training, rounds=_known_rounds(training, _PROBE_ROUNDS))
-    duration = forecast(probe).duration_s
-    if duration is None or duration.mean == 0.0:
-        return None
-    return _known_rounds(training, max(ceil(limit_s / (duration.mean / probe.rounds)), 1))
+    return min((part.limit_s for part in wording.parts(stop) if isinstance(part, Seconds)), default=None)
 
 
 def _known_rounds(training: Training, rounds: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from emuml.experiment.training import Range
 from emuml.stopping import AnyOf, Rounds, Seconds, StopCondition, TargetLoss, Updates
 
 if TYPE_CHECKING:
@@ -25,7 +26,22 @@ def ends(stop: StopCondition) -> str:
 
 def parts(stop: StopCondition) -> tuple[StopCondition, ...]:
     """Return the conditions of which the first ends a run."""
-    return stop.conditions if isinstance(stop, AnyOf) else (stop,)
+    return tuple(part for one in stop.conditions for part in parts(one)) if isinstance(stop, AnyOf) else (stop,)
+
+
+def rounds(count: Range, limit_s: float) -> str:
+    """Return how many rounds a run has that ends at a time.
+
+    Examples
+    --------
+    >>> rounds(Range(4.417, 3.0, 7.0), 2.0)
+    'about 4.4 rounds, 95 %: 3 to 7: the first that ends at or after 2 s is the last'
+    """
+    end = f"the first that ends at or after {limit_s:g} s is the last"
+    if count.low == count.high:
+        return f"{count.mean:,.0f} round{'s' * (count.mean > 1)}: {end}"
+    mean = f"{count.mean:,.1f}" if count.mean < 100 else f"{count.mean:,.0f}"
+    return f"about {mean} rounds, 95 %: {count.low:,.0f} to {count.high:,.0f}: {end}"
 
 
 def _end(stop: StopCondition) -> str:

@@ -18,6 +18,9 @@ from emuml.theory.stragglers import answers_needed
 
 Floats = NDArray[np.float64]
 
+_LONGER_FROM = ((1 << 7, 1), (1 << 8, 1), (1 << 16, 2), (1 << 32, 4))
+"""Messages carry the number of their round: from which numbers on that takes so many bytes more (msgpack)."""
+
 
 class Range(NamedTuple):
     """A figure with a 95 % interval; both ends are the figure when it is certain."""
@@ -31,9 +34,31 @@ class Range(NamedTuple):
         """Return a figure without doubt."""
         return cls(value, value, value)
 
+    def within(self, least: float, most: float) -> Range:
+        """Return the figure with its interval cut to what is possible."""
+        return Range(self.mean, min(max(self.low, least), self.mean), max(min(self.high, most), self.mean))
+
     def times(self, factor: float) -> Range:
         """Return the figure in another unit."""
         return Range(self.mean * factor, self.low * factor, self.high * factor)
+
+
+@dataclass(frozen=True, eq=False)
+class Traffic:
+    """Messages of one kind in a run.
+
+    Attributes
+    ----------
+    count : Range
+    known : ndarray of float64, shape (some rounds,)
+        Of each of the first rounds, on average.
+    later : float
+        Of each round after them.
+    """
+
+    count: Range
+    known: Floats
+    later: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -70,19 +95,35 @@ class Training:
     @property
     def travel_s(self) -> float:
         """Seconds that the questions and answers of a run travel, one of each per round."""
-        return float(np.sum(self._travel_s(self.shape.broadcast) + self._travel_s(self.shape.answer)))
-
-    def sizes_bytes(self, first: int) -> Floats:
-        """Return the bytes of a message in each round, shape (rounds,), from those in the first.
-
-        Messages carry the number of their round, which takes more bytes from 128 on (msgpack).
-        """
-        numbers = np.arange(self.rounds)
-        return first + np.select([numbers < 1 << 7, numbers < 1 << 8, numbers < 1 << 16], [0.0, 1.0, 2.0], 4.0)
-
-    def _travel_s(self, first_bytes: int) -> Floats:
+        sizes = self.bytes_between(self.shape.broadcast, 0, self.rounds)
+        sizes += self.bytes_between(self.shape.answer, 0, self.rounds)
         rate = self.network.bandwidth_bps
-        sending_s = np.zeros(self.rounds) if rate is None else 8 * self.sizes_bytes(first_bytes) / rate
+        return 2 * self.rounds * self.network.latency_s + (0.0 if rate is None else 8 * sizes / rate)
+
+    @property
+    def least_s(self) -> float:
+        """Seconds that a run takes at least, if everybody is as fast as the law allows."""
+        least_s = min(float(self.law.ppf(0.0, load)) for load in set(self.loads.tolist()))
+        return self.travel_s + self.rounds * least_s
+
+    @staticmethod
+    def sizes_bytes(first: int, rounds: int) -> Floats:
+        """Return the bytes of a message in each of the first rounds, from those in the very first."""
+        numbers = np.arange(rounds)
+        sizes = np.full(rounds, float(first))
+        for at, more in _LONGER_FROM:
+            sizes[numbers >= at] += more
+        return sizes
+
+    @staticmethod
+    def bytes_between(first: int, start: int, stop: int) -> float:
+        """Return the bytes of a message in each of the rounds ``start <= number < stop``, in all."""
+        longer = sum(more * max(stop - max(at, start), 0) for at, more in _LONGER_FROM)
+        return float(first * max(stop - start, 0) + longer)
+
+    def _travel_s(self, first_bytes: int, rounds: int) -> Floats:
+        rate = self.network.bandwidth_bps
+        sending_s = np.zeros(rounds) if rate is None else 8 * self.sizes_bytes(first_bytes, rounds) / rate
         return sending_s + self.network.latency_s
 
     @property
@@ -92,7 +133,7 @@ class Training:
         return needs_all or self.shape.stragglers in ("cancel", "wait-all")
 
     def ends(self, delays: ArrayLike) -> RoundEnds:
-        """Return when rounds end on given delays, of as many rounds or fewer."""
+        """Return when rounds end on given delays."""
         shape, rounds = self.shape, len(np.asarray(delays))
-        question_s, answer_s = self._travel_s(shape.broadcast)[:rounds], self._travel_s(shape.answer)[:rounds]
+        question_s, answer_s = self._travel_s(shape.broadcast, rounds), self._travel_s(shape.answer, rounds)
         return round_ends(delays, shape.stop_rule, shape.stragglers, question_s, answer_s)

@@ -17,35 +17,21 @@ from emuml.cli.main import status
 from emuml.cluster import Cluster, Constant, DelayTrace, Instant, ShiftedExponential
 from emuml.cluster.cluster import Network
 from emuml.errors import UserError
-from emuml.experiment.plan import Plan, plan
+from emuml.experiment.plan import plan
 from emuml.protocols import GradientCoding
 from emuml.protocols.gradient_coding import FractionalRepetition, IgnoreStragglers, Uncoded
 from emuml.report.plan_box import box_of
 from emuml.runtime.settings import RuntimeSettings
 from emuml.shapes import Stragglers
-from emuml.stopping import Seconds, TargetLoss
+from emuml.stopping import TargetLoss
 from emuml.theory import skip_stale_moments
+from tests.experiment.planned import planned, sent
 from tests.experiment.small import small
 
 SEMANTICS = get_args(Stragglers)
 EXAMPLE = Path(__file__).parents[2] / "examples" / "erasurehead.yaml"
 RECORDED = DelayTrace(np.random.default_rng(8).exponential(0.5, (140, 6)))
 FAR = Network(latency_s=0.07, bandwidth_bps=1e7)
-
-
-def sent(result):
-    """Return number and bytes of what was sent, by kind as plans have them."""
-    found = {"questions": [0, 0], "answers": [0, 0]}
-    for row in result.trace.rows:
-        if row[2] == "send":
-            counts = found["questions" if row[4] == "Parameters" else "answers"]
-            counts[0] += 1
-            counts[1] += row[5]
-    return found
-
-
-def planned(found: Plan):
-    return {each.kind: [each.count.mean, each.total_bytes.mean] for each in found.messages}
 
 
 def check_exact(experiment):
@@ -210,35 +196,6 @@ def test_decoding_is_simulated_where_stale_work_tells_workers_apart():
 # How a run ends
 
 
-def test_a_time_limit_gives_the_rounds_that_fit_on_average():
-    found = plan(small(rounds=None, stop=Seconds(20.0)))
-    runs = [emuml.run(small(rounds=None, stop=Seconds(20.0), seed=seed)) for seed in range(20)]
-
-    rounds = [result.rounds for result in runs]
-    assert abs(np.mean(rounds) - found.rounds) < 1 + 4 * np.std(rounds) / 20**0.5
-    assert all(found.duration_s.low <= result.duration_s for result in runs)
-    assert np.mean([result.duration_s <= found.duration_s.high for result in runs]) >= 0.8
-    assert (found.basis, {each.basis for each in found.messages}) == ("estimate", {"estimate"})
-    assert any("as many as fit into 20 s" in note for note in found.notes)
-
-
-@pytest.mark.parametrize(("limit_s", "expected"), [(0.0, 1), (0.9, 2), (1.0, 2), (1.1, 3), (100.0, 8)])
-def test_the_first_of_rounds_and_seconds_ends_a_run(limit_s, expected):
-    cluster = Cluster(6, compute=Constant(0.25))  # half a second a round, with two replicas
-    experiment = small(cluster=cluster, rounds=8, stop=Seconds(limit_s))
-    found, result = plan(experiment), emuml.run(experiment)
-
-    assert found.rounds == result.rounds == expected
-    assert found.basis == ("exact" if expected == 8 else "estimate")
-    assert found.duration_s.low <= result.duration_s <= found.duration_s.high
-    assert planned(found) == sent(result)
-
-
-def test_a_time_limit_beyond_the_recorded_delays_is_planned_to_their_end():
-    found = plan(small(rounds=None, stop=Seconds(1e6), cluster=Cluster(6, compute=RECORDED)))
-    assert found.rounds == 140
-
-
 def test_a_loss_to_reach_is_said_to_be_unknown():
     found = plan(small(rounds=None, stop=TargetLoss(0.3)))
     assert (found.rounds, found.duration_s) == (None, None)
@@ -309,7 +266,7 @@ def test_long_and_large_trainings_are_simulated_in_part():
     law = ShiftedExponential(0.05, 0.5)
     protocol = GradientCoding(FractionalRepetition(2), None, "skip-stale")
     long = plan(small(protocol=protocol, cluster=Cluster(6, compute=law), rounds=100_000))
-    assert long.detail == "20 simulated trainings of 1000 rounds, continued to 100,000"
+    assert long.detail == "20 simulated trainings of 1,000 rounds, continued to 100,000"
     assert long.round_s == pytest.approx(plan(small(protocol=protocol, rounds=1000)).round_s, rel=0.01)
     assert long.messages[0].count.mean == 600_000
     assert 200_000 < long.messages[1].count.mean < 600_000
