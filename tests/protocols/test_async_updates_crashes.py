@@ -65,6 +65,19 @@ def test_whoever_is_evicted_holds_nobody_back_and_returns_with_the_slowest():
     assert [log.metrics["evicted"] for log in run.logs] == [0, 1, 1, 0, 0, 0, 0]
 
 
+def test_after_all_were_evicted_nobody_comes_back_to_an_iteration_that_is_over():
+    # worker-2 misses two iterations; when it returns nobody counts, and worker-0, which is further, returns last.
+    faults = [
+        Crash("worker-2", at_s=0.1, restart_after_s=3.1),
+        Crash("worker-1", at_s=1.6, restart_after_s=1.7),
+        Crash("worker-0", at_s=2.4, restart_after_s=2.4),
+    ]
+    for barrier in (BSP(), SSP(0)):
+        run, _ = train(barrier, ones(20, 3), 5, problem=Bits(3), faults=faults, on_lost="evict")
+        assert run.error is None
+        assert [log.metrics["spread"] for log in run.logs if log.metrics["spread"] > 1] == []
+
+
 def test_a_run_that_waits_for_the_dead_names_them():
     run, _ = train(BSP(), ones(9, 3), 4, problem=Bits(3), faults=[Crash("worker-1", at_s=1.5)])
 

@@ -97,11 +97,17 @@ class Server(Node):
     def wants(self, ctx: Context, worker: int) -> None:
         """Note that a worker waits; one that was evicted comes back no later than the slowest of the others."""
         if worker in self.evicted:
-            clock = max([self.completed[worker], *([min(self.members)] if self.members else [])])
+            clock = max(self.completed[worker], self.earliest())
             self.skipped += clock - self.completed[worker]
             self.completed[worker] = clock
             self.evicted.discard(worker)
         self.waiting.setdefault(worker, ctx.now)
+
+    def earliest(self) -> int:
+        """Return the iteration that whoever comes back may join; if nobody counts, where the furthest held them."""
+        if self.members:
+            return min(self.members)
+        return 0 if self.barrier.slack is None else max(self.completed) - self.barrier.slack
 
     def take(self, ctx: Context, worker: int, update: Update) -> None:
         """Count a push, and apply what it completes."""
