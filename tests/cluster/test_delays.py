@@ -60,6 +60,8 @@ def test_traces_are_equal_by_content():
     assert DelayTrace([[1, 2]]) == DelayTrace(np.array([[1.0, 2.0]]))
     assert DelayTrace([[1.0, 2.0]]) != DelayTrace([[1.0], [2.0]])
     assert SMALL != 0.5
+    assert SMALL != SCALED
+    assert SMALL != RESAMPLED
     assert len({SMALL, SCALED, RESAMPLED, DelayTrace(SMALL.array, missing="drop-rounds"), DelayTrace(SMALL.array)}) == 4
 
 

@@ -15,6 +15,7 @@ from emuml.experiment.config import ConfigError, load
 from emuml.experiment.plan import plan
 from emuml.experiment.replay import replay
 from emuml.node import NodeId
+from emuml.report.expected import round_law
 
 TEXT = """\
 workload: {kind: logistic-regression, data: "two-gaussians:60x3"}
@@ -168,3 +169,9 @@ def test_workers_of_python_name_a_file_too(tmp_path: Path) -> None:
     path = written(tmp_path)
     in_python = Cluster(workers=4, compute=DelayTrace(tmp_path / "delays.csv", load="scaled"))
     assert load(path).experiment.cluster == in_python
+
+
+def test_reports_have_no_closed_form_for_workers_that_need_not_be_alike(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    assert round_law(load(path).experiment).mean_s is None
+    assert round_law(load(path, ["cluster.compute=erasurehead-delays"]).experiment).mean_s is not None
