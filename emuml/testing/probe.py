@@ -28,7 +28,7 @@ class Probe:
     Parameters
     ----------
     workers : int
-        How many there are at most.
+        How many there are.
     """
 
     rows = ROWS
@@ -36,7 +36,7 @@ class Probe:
     has_state = False
 
     def __init__(self, workers: int) -> None:
-        self.initial = np.zeros(max(workers, 2))
+        self.initial = np.zeros(workers)
         self.initial.flags.writeable = False
 
     def partition_bounds(self, partitions: int) -> NDArray[np.int64]:
