@@ -31,7 +31,7 @@ class Experiment:
     cluster : Cluster
         How many nodes, and the laws that they follow.
     rounds : int, optional
-        Shorthand for ``stop=Rounds(rounds)``.
+        Shorthand for ``stop=Rounds(rounds)``, at most 10**12.
     seed : int
         Everything random derives from it through named streams.
     stop : StopCondition, optional
