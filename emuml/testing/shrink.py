@@ -12,11 +12,12 @@ from itertools import combinations
 
 from emuml.errors import UserError
 from emuml.testing.oracles import OracleError
-from emuml.testing.scenario import CrashFault, Deviation, Scenario, base_of
+from emuml.testing.scenario import CrashFault, Deviation, Scenario, base_of, tenths
 from emuml.testing.trial import Trial, Trier
 
 REPLAYS_MAX = 400
 SECONDS_MAX = 2.0
+SHIFT_S, SHIFTS = 0.3, 15
 SHORT_S = 0.5
 """Crashes are shortened towards it."""
 
@@ -142,6 +143,21 @@ def fewer_faults(now: Scenario) -> Iterator[Scenario]:
             yield now.model_copy(update={"faults": tuple(fault for fault in now.faults if fault not in dropped)})
 
 
+def earlier_without_a_fault(now: Scenario) -> Iterator[Scenario]:
+    """Drop a fault, and let the later ones come earlier: what they met need not wait for its end any more."""
+    if len(now.faults) not in (2, 3):
+        return
+    for dropped in now.faults:
+        left = [fault for fault in now.faults if fault is not dropped]
+        for shift in range(1, SHIFTS + 1):
+            earlier = (tenths(max(0.0, fault.at_s - shift * SHIFT_S)) for fault in left)
+            moved = [
+                fault if fault.at_s < dropped.at_s else fault.model_copy(update={"at_s": at_s})
+                for fault, at_s in zip(left, earlier, strict=True)
+            ]
+            yield now.model_copy(update={"faults": tuple(moved)})
+
+
 def shorter_faults(now: Scenario) -> Iterator[Scenario]:
     """Shorten crashes towards half a second, and keep no pending saves."""
     for i, fault in enumerate(now.faults):
@@ -165,6 +181,17 @@ def fewer_deviations(now: Scenario) -> Iterator[Scenario]:
             left = now.deviations[:start] + now.deviations[start + size :]
             yield now.model_copy(update={"deviations": left})
         size //= 2
+
+
+def earlier_without_delays(now: Scenario) -> Iterator[Scenario]:
+    """Drop a delay, and let the crashes come earlier by as much: what they met may come earlier, too."""
+    for i, item in enumerate(now.deviations):
+        if item.late_s:
+            faults = tuple(
+                fault.model_copy(update={"at_s": tenths(max(0.0, fault.at_s - item.late_s))}) for fault in now.faults
+            )
+            left = now.deviations[:i] + now.deviations[i + 1 :]
+            yield now.model_copy(update={"deviations": left, "faults": faults})
 
 
 def smaller_deviations(now: Scenario) -> Iterator[Scenario]:
@@ -204,8 +231,10 @@ PASSES = (
     fewer_faults,
     shorter_faults,
     fewer_deviations,
+    earlier_without_delays,
     smaller_deviations,
     earlier_faults,
     least_seed,
+    earlier_without_a_fault,
 )
 """In this order, to a fixed point."""
