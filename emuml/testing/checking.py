@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, cast
 
 from emuml.errors import UserError
 from emuml.testing.budget import DEFAULT_BUDGET, DEFAULT_CLUSTERS, Budget, Clusters
@@ -24,8 +23,18 @@ class CheckFailed(AssertionError):
     """An oracle objects, or something that must be reached sometimes never was."""
 
 
+class Test(Protocol):
+    """What ``@check`` makes of a function: a test without arguments."""
+
+    check: Check
+    replay: Callable[[Scenario | str | Path], None]
+
+    def __call__(self) -> None:
+        """Explore."""
+
+
 class Check:
-    """A test of a protocol: call it to explore, or replay a scenario.
+    """What a test does: explore, or replay a scenario.
 
     Attributes
     ----------
@@ -34,15 +43,12 @@ class Check:
     """
 
     def __init__(self, make: Make, describe: Describe, options: dict[str, Any], store: Path) -> None:
-        self.__name__ = getattr(describe, "__name__", "checked")
-        self.__doc__ = describe.__doc__
-        self.__module__ = describe.__module__
-        self.__signature__ = inspect.Signature()  # of the test, which takes no fixture
+        self.name = getattr(describe, "__name__", "checked")
         self.make, self.describe, self.options = make, describe, options
         self.last: Campaign | None = None
-        self._store = Store(store, self.__name__)
+        self._store = Store(store, self.name)
 
-    def __call__(self) -> None:
+    def explore(self) -> None:
         """Explore.
 
         Raises
@@ -67,7 +73,7 @@ class Check:
         failure = campaign.failure
         scenario = failure.trial.recorded()
         path = self._store.keep(scenario)
-        text = report(failure.trial, failure.found_after, f"{self.__name__}.replay({str(path)!r})", self.__name__)
+        text = report(failure.trial, failure.found_after, f"{self.name}.replay({str(path)!r})", self.name)
         if failure.nondeterministic:
             text = f"the recorded scenario does not fail in the same way (nondeterminism); not shrunk\n\n{text}"
         return text
@@ -83,7 +89,7 @@ class Check:
         options = self.options
         trial = run(self.make, scenario, self.describe, faults=options["faults"], workload=options["workload"])
         if not trial.ok:
-            raise CheckFailed(report(trial, test=self.__name__))
+            raise CheckFailed(report(trial, test=self.name))
 
 
 def _from_environment() -> dict[str, int]:
@@ -108,7 +114,7 @@ def check(
     faults: Budget = DEFAULT_BUDGET,
     workload: Callable[[Scenario], Any] | None = None,
     store: str | Path = FAILURES,
-) -> Callable[[Describe], Check]:
+) -> Callable[[Describe], Test]:
     """Turn a function that describes oracles into a test that explores; see :func:`emuml.testing.explore`.
 
     Failures are kept in ``store`` and tried first the next time. ``EMUML_ET_RUNS`` and ``EMUML_ET_SEED`` override.
@@ -121,7 +127,7 @@ def check(
     ... def test_ssp(run):
     ...     run.always(lambda nodes: len(nodes["server"].completed) > 0, "there are workers")
     ...     run.eventually("done")
-    >>> test_ssp.last is None
+    >>> test_ssp.check.last is None
     True
     """
     options = {
@@ -132,7 +138,19 @@ def check(
         "faults": faults,
         "workload": workload,
     }
-    return lambda describe: Check(make, describe, options, Path(store))
+    return lambda describe: _test(Check(make, describe, options, Path(store)))
+
+
+def _test(checked: Check) -> Test:
+    """Return a plain function, which is what pytest collects."""
+
+    def test() -> None:
+        checked.explore()
+
+    test.__name__ = test.__qualname__ = checked.name
+    test.__doc__, test.__module__ = checked.describe.__doc__, checked.describe.__module__
+    vars(test).update(check=checked, replay=checked.replay)
+    return cast(Test, test)
 
 
 def run(
