@@ -14,6 +14,8 @@ from emuml import names
 from emuml.cluster import compute, faults
 from emuml.cluster.cluster import Cluster, Detection, Network, Storage
 from emuml.errors import FormatError, UserError
+from emuml.protocols import AsyncUpdates
+from emuml.protocols.async_updates import ASP, BSP, SSP
 from emuml.protocols.gradient_coding import FractionalRepetition, GradientCoding, IgnoreStragglers, Uncoded
 from emuml.spec import InputFolder, Inputs, array_digest, check, class_of, from_spec, to_spec
 from emuml.stopping import AnyOf, Rounds, Seconds, TargetLoss, Updates
