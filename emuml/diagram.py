@@ -156,6 +156,14 @@ def _order(name: str) -> tuple[str, int]:
     return role, int(index) if index.isdecimal() else 0
 
 
+def _clock(time_s: float) -> str:
+    """Return a time in at most six characters."""
+    text = f"{time_s:.5g}"
+    if len(text) <= _TIME - 2:
+        return text
+    return f"{time_s:.4f}"[: _TIME - 2] if time_s < 1e5 else f"{time_s:.0e}"
+
+
 class _Page:
     """Columns: as many nodes as fit have their own, the others share the last one."""
 
@@ -178,7 +186,7 @@ class _Page:
 
     def line(self, time_s: float, cells: dict[int, str], alive: list[bool]) -> str:
         """Return a line with a text in some columns, and the life lines of the others."""
-        text = f"{time_s:>{_TIME - 2}.5g}  "
+        text = f"{_clock(time_s):>{_TIME - 2}}  "
         for column in range(self.columns):
             bar = "|" if alive[column] else "."
             cell = cells.get(column)
