@@ -26,6 +26,8 @@ SWITCHES = {
     "EMUML_CHECKED": "the next build keeps bounds checks in the kernels",
     "EMUML_TRACE": "the next build traces lines of the kernels",
     "EMUML_REQUIRE_KERNELS": "the next build fails if a kernel does not compile",
+    "EMUML_ET_RUNS": "checks of protocols explore so many runs",
+    "EMUML_ET_SEED": "checks of protocols explore from this seed",
     "EMUML_RUN": "set by a run for its nodes",
     "EMUML_PARENT": "set by a run for its nodes",
 }
