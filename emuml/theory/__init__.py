@@ -32,6 +32,7 @@ from emuml.theory.round_time import expected_round_time, exponential_part, round
 from emuml.theory.seams import NoClosedForm
 from emuml.theory.semantics import RoundEnds, round_ends
 from emuml.theory.stragglers import carry_over_mean, skip_stale_moments
+from emuml.theory.updates import expected_pushes_time, expected_update_time
 
 __all__ = [
     "NoClosedForm",
@@ -40,6 +41,8 @@ __all__ = [
     "round_time_cdf",
     "round_time_ppf",
     "seconds_per_gradient",
+    "expected_update_time",
+    "expected_pushes_time",
     "RoundEnds",
     "round_ends",
     "skip_stale_moments",

@@ -71,7 +71,7 @@ def expected_round_time(
     """
     load, rule, fresh = fresh_start(code, workers, compute, collect, stragglers)
     if fresh is not None:
-        return _mean_and_variance(fresh, compute, load)[0]
+        return moments_of_rule(fresh, compute, load)[0]
     count, scale_s = _memoryless(rule, compute, load, stragglers)
     if stragglers == "carry-over":
         return scale_s * carry_over_mean(workers, count)
@@ -91,7 +91,7 @@ def round_time_variance(
     """
     load, rule, fresh = fresh_start(code, workers, compute, collect, stragglers)
     if fresh is not None:
-        return _mean_and_variance(fresh, compute, load)[1]
+        return moments_of_rule(fresh, compute, load)[1]
     if stragglers == "carry-over":
         raise no_closed_form(rule, stragglers, "the variance of a round's time")
     count, scale_s = _memoryless(rule, compute, load, stragglers)
@@ -143,13 +143,14 @@ def _memoryless(
     count = answers_needed(rule)
     if count is None or not isinstance(compute, ShiftedExponentialLaw) or compute.shift_s != 0.0:
         raise no_closed_form(rule, stragglers, "the time of a round")
-    return count, _scale_s(compute, load)
+    return count, tail_mean_s(compute, load)
 
 
-def _mean_and_variance(rule: StopRule, compute: ComputeLaw | ShiftedExponentialLaw, load: float) -> tuple[float, float]:
+def moments_of_rule(rule: StopRule, compute: ComputeLaw | ShiftedExponentialLaw, load: float) -> tuple[float, float]:
+    """Return mean and variance of the time that a rule takes when all workers start together."""
     if isinstance(compute, ShiftedExponentialLaw):
         mean, variance = exponential_part(rule)
-        scale_s = _scale_s(compute, load)
+        scale_s = tail_mean_s(compute, load)
         return load * compute.shift_s + scale_s * mean, scale_s**2 * variance
     seconds = constant_s(compute, load)
     if seconds is not None:
@@ -157,7 +158,8 @@ def _mean_and_variance(rule: StopRule, compute: ComputeLaw | ShiftedExponentialL
     return _moments(rule, compute, load)
 
 
-def _scale_s(compute: ShiftedExponentialLaw, load: float) -> float:
+def tail_mean_s(compute: ShiftedExponentialLaw, load: float) -> float:
+    """Return the mean of the tail in seconds for a load."""
     return compute.mean_s * (load if compute.tail == "scaled" else 1.0)
 
 

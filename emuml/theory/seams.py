@@ -116,3 +116,17 @@ class Code(Protocol):
     def build(self, workers: int, seed: int = 0, collect: int | None = None) -> BuiltCode:
         """Return the code for so many workers."""
         ...
+
+
+class StartBarrier(Protocol):
+    """When workers may begin their iterations, and whether updates are steps of all workers."""
+
+    @property
+    def slack(self) -> int | None:
+        """How many iterations a worker may be ahead of the slowest when it starts one; ``None``: any number."""
+        ...
+
+    @property
+    def in_step(self) -> bool:
+        """Whether the pushes of one iteration are one update."""
+        ...

@@ -16,6 +16,7 @@ import numpy as np
 from emuml.shapes import All, StopRule, Stragglers
 from emuml.theory import arguments
 from emuml.theory.atoms import atoms_of
+from emuml.theory.chains import explored
 from emuml.theory.seams import Code, ComputeLaw, NoClosedForm, ShiftedExponentialLaw
 
 _LEAST_CAP = 16
@@ -143,38 +144,17 @@ def _carry_over_mean(workers: int, count: int) -> float:
 
 def _stationary_round(workers: int, count: int, cap: int) -> tuple[float, float]:
     """Return the mean round when lags end at ``cap``, and the probability that one is there."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.linalg import spsolve
-
-    states, moves = _lag_chain(workers, count, cap)
-    origin, target, rate, closes = np.array(moves, np.float64).T
-    rows, columns = np.concatenate([target, origin]).astype(int), np.concatenate([origin, origin]).astype(int)
-    flow = coo_array((np.concatenate([rate, -rate]), (rows, columns)), shape=(len(states),) * 2).tocsc()
-    # What flows into each state flows out of it; one equation is redundant, and one unknown is free.
-    weights = np.ones(len(states))
-    weights[1:] = spsolve(flow[1:, 1:], -flow[1:, [0]].toarray().ravel())
-    chances = weights / weights.sum()
-    closings_per_s = float(chances[origin.astype(int)] @ (rate * closes))
-    return 1.0 / closings_per_s, float(chances[[lags[-1] == cap for lags in states]].sum())
-
-
-def _lag_chain(workers: int, count: int, cap: int) -> tuple[list[Lags], list[tuple[int, int, int, bool]]]:
-    """Return the states that occur, and the moves between them as (origin, target, rate, whether a round closes)."""
-    start = (1,) * workers
-    states, numbers, moves = [start], {start: 0}, []
-    for origin, lags in enumerate(states):
-        for after, rate, closes in _moves(lags, count, cap):
-            if after not in numbers:
-                numbers[after] = len(states)
-                states.append(after)
-            moves.append((origin, numbers[after], rate, closes))
-        if len(states) > _STATES_MAX:
-            raise NoClosedForm(
-                f"the chain of {workers} workers' lags has more than {_STATES_MAX:,} states",
-                "stragglers='carry-over'",
-                hint="round_ends(delays, rule, stragglers) simulates it",
-            )
-    return states, moves
+    start: Lags = (1,) * workers
+    chain = explored(start, lambda lags: _moves(lags, count, cap), _STATES_MAX)
+    if chain is None:
+        raise NoClosedForm(
+            f"the chain of {workers} workers' lags has more than {_STATES_MAX:,} states",
+            "stragglers='carry-over'",
+            hint="round_ends(delays, rule, stragglers) simulates it",
+        )
+    chances = chain.chances()
+    closings_per_s = float(chances[chain.origins] @ (chain.rates * chain.marks))
+    return 1.0 / closings_per_s, float(chances[[lags[-1] == cap for lags in chain.states]].sum())
 
 
 def _moves(lags: Lags, count: int, cap: int) -> Iterator[tuple[Lags, int, bool]]:
