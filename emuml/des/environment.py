@@ -110,13 +110,17 @@ class Environment(simpy.Environment):
                 heads.setdefault(entry[2] if lane is None else lane, entry)
         if is_call(first[3]) and len(heads) > 1:
             entries = list(heads.values())
-            names = "|".join([entry[3].name or entry[3].function.__name__ for entry in entries])
+            names = "|".join([_named(entry[3]) for entry in entries])
             first = entries[choose(f"tie/{names}", len(entries))]
         for entry in tied:
             if entry is not first:
                 heappush(self._queue, entry)
         heappush(self._queue, (first[0], -2, first[2], first[3]))  # type: ignore[misc]
         self.step()
+
+
+def _named(call: Call) -> str:
+    return (call.name or call.function.__name__).replace("|", ":")
 
 
 def is_call(event: object) -> bool:

@@ -64,6 +64,7 @@ class Oracle:
     name: str
     holds: Callable[[Any], object]
     when: OnFinished | None = None
+    of: str = ""
 
 
 @dataclass
@@ -85,9 +86,12 @@ class Description:
     goals: list[Oracle] = field(default_factory=list)
     within_s: float = 60.0
 
-    def always(self, holds: OnNodes, name: str) -> None:
-        """Require something of the nodes after every step, as far as those that it reads live."""
-        self.steps.append(Oracle("always", _named(name), holds))
+    def always(self, holds: OnNodes, name: str, of: str = "") -> None:
+        """Require something of the nodes after every step, as far as those that it reads live.
+
+        With a role in ``of`` it is judged after steps of these nodes only: what it says is of nothing else.
+        """
+        self.steps.append(Oracle("always", _named(name), holds, of=of))
 
     def never_sent(self, wrong: OnSent, name: str) -> None:
         """Require that no message is sent of which ``wrong`` is true."""
@@ -171,8 +175,9 @@ class Judge:
 
     def after_step(self, nodes: Nodes, id: NodeId, now: float, effects: Sequence[fx.Effect], healed: bool) -> None:
         """Judge the nodes and what the step sent."""
+        nodes.acting = id
         for oracle in self.description.steps:
-            if ask(oracle, nodes) is False:
+            if oracle.of in ("", id.role) and ask(oracle, nodes) is False:
                 self._found(oracle, now, id, f"{oracle.name}, after a step of {id}")
                 return
         if self.description.sends:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from emuml.des.environment import Choose
-from emuml.testing.scenario import Scenario
+from emuml.testing.scenario import Scenario, as_text
 
 Recorded = list[tuple[str, int, float]]
 """Name, pick and time in seconds of every choice other than 0."""
@@ -34,8 +34,8 @@ class Picks:
         self.now: Callable[[], float] = lambda: 0.0
         for item in scenario.deviations:
             if item.kind == "tie":
-                first, second = item.name[4:].split("|")
-                self._ties.append((first, second))
+                first, second = item.tie or ((), ())
+                self._ties.append((as_text(first), as_text(second)))
             else:
                 self._levels[item.name] = item.level(scenario.delays)
         for fault in scenario.faults:

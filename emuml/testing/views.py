@@ -67,11 +67,13 @@ class Nodes:
     ----------
     trace : Trace
         Records until now.
+    acting : NodeId or None
+        Whose step is judged.
     """
 
     def __init__(self, machines: Mapping[NodeId, Machine], trace: Trace) -> None:
         self.trace = trace
-        self.step: tuple[str, Any, list[Any]] | None = None
+        self.acting: NodeId | None = None
         self._by_id = {str(id): machine for id, machine in machines.items()}
         self._by_role: dict[str, list[Machine]] = {}
         for id, machine in machines.items():

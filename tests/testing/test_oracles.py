@@ -149,3 +149,15 @@ def test_what_is_acknowledged_too_soon_needs_a_crash_and_is_found_at_every_seed(
         failure = et.explore(nodes(Hasty), durable, runs=300, seed=seed, faults=EVERYBODY).failure
         assert failure.trial.signature.name == "what was acknowledged is there"
         assert (len(failure.scenario.faults), len(failure.scenario.deviations)) == (1, 0)
+
+
+def test_an_oracle_of_a_role_is_judged_after_its_steps_only():
+    acting = []
+
+    def describe(run):
+        run.always(lambda nodes: acting.append(str(nodes.acting)) or True, "of keepers", of="keeper")
+        run.always(lambda nodes: nodes["client"].kept < 2, "of clients", of="client")
+
+    trial = judged(describe, scenario=Scenario())
+    assert set(acting) == {"keeper-0"}
+    assert trial.violation.node == "client-0"

@@ -28,17 +28,28 @@ def describe(run: Any, protocol: AsyncUpdates) -> None:
     """
     slack = protocol.barrier.slack
     if slack is not None:
-        run.always(lambda nodes: _spread(nodes["server"]) <= slack + 1, "the spread of clocks is at most slack + 1")
+        run.always(
+            lambda nodes: _spread(nodes["server"]) <= slack + 1,
+            "the spread of clocks is at most slack + 1",
+            of="server",
+        )
         run.each_sent(lambda sent: _is_due(sent.message, slack), "a view holds all that the barrier asks for")
-    run.always(lambda nodes: _nobody_waits_in_vain(nodes["server"]), "no worker waits that may read")
-    run.always(lambda nodes: not set(nodes["server"].waiting) & nodes["server"].evicted, "who is evicted does not wait")
+    run.always(lambda nodes: _nobody_waits_in_vain(nodes["server"]), "no worker waits that may read", of="server")
+    run.always(
+        lambda nodes: nodes["server"].evicted.isdisjoint(nodes["server"].waiting),
+        "who is evicted does not wait",
+        of="server",
+    )
     run.each_sent(_names_no_later_clock, "no push is of an iteration that its worker has not begun")
     if protocol.on_lost == "wait":
         run.each_sent(lambda sent: _is_labelled(sent.message), "a view holds the updates that its label says")
-        run.always(lambda nodes: _applied_once(nodes["server"]), "every counted push is in the table, once")
         run.always(
-            lambda nodes: all(_copy_is_fresh(worker, slack) for worker in nodes["worker"]),
+            lambda nodes: _applied_once(nodes["server"]), "every counted push is in the table, once", of="server"
+        )
+        run.always(
+            lambda nodes: _copy_is_fresh(nodes[str(nodes.acting)], slack),
             "a worker computes from a copy that is fresh enough and has its own updates",
+            of="worker",
         )
     run.at_end(_ends_whole, "rounds are published in order, each once for each life of the server")
     run.eventually("done", within_s=120.0)

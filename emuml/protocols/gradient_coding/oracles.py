@@ -34,8 +34,10 @@ def describe(run: Any, protocol: GradientCoding) -> None:
     else:
         run.at_end(lambda finished: _collects(finished, protocol), "a round closes with enough distinct answers")
     if protocol.stragglers in ("cancel", "wait-all"):
-        run.always(lambda nodes: all(map(_works_on_the_newest, nodes["worker"])), "work is on the newest question")
-    run.always(lambda nodes: _is_undecided(nodes["server"]), "a round that can be decoded is closed")
+        run.always(
+            lambda nodes: _works_on_the_newest(nodes[str(nodes.acting)]), "work is on the newest question", of="worker"
+        )
+    run.always(lambda nodes: _is_undecided(nodes["server"]), "a round that can be decoded is closed", of="server")
     run.eventually("done", within_s=120.0)
 
 
