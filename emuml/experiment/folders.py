@@ -1,14 +1,26 @@
-"""What a folder is that is no run: said to whoever took it for one."""
+"""What folders of runs are called, and what a folder is that is no run."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from emuml.errors import UserError
 
 _NAMED = 4
 _DEEP = ("*", "*/*")
+
+
+def plain_name(name: str) -> str:
+    """Return a name as a folder may bear it.
+
+    Examples
+    --------
+    >>> plain_name("a b/../c")
+    'a-b-..-c'
+    """
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60] or "run"
 
 
 def no_run(folder: Path, allowed: str = "a run directory, such as runs/latest") -> UserError:

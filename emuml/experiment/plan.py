@@ -20,6 +20,7 @@ from emuml.experiment.forecast import Forecast, forecast
 from emuml.experiment.limits import until
 from emuml.experiment.run import Engine, prepare
 from emuml.experiment.training import Floats, Range, Training
+from emuml.experiment.wall_time import emulation_s
 from emuml.protocol import Problem
 from emuml.runtime.settings import RuntimeSettings
 from emuml.shapes import Round
@@ -64,6 +65,8 @@ class Plan:
     basis, detail : str
         On what the duration stands.
     decoding : Decoding or None
+    wall_s : float or None
+        About how many seconds of wall time an emulation takes here, without loading data and making the report.
     writes : dict of str to str
         File or folder, and what it holds.
     sources : tuple of str
@@ -87,6 +90,7 @@ class Plan:
     basis: str = "unknown"
     detail: str = ""
     decoding: Decoding | None = None
+    wall_s: float | None = field(default=None, compare=False)  # of this machine and moment
     writes: dict[str, str] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -144,10 +148,20 @@ def plan(
     )
     shape = experiment.protocol.shape(roster, problem)
     if isinstance(shape, Round):
-        base = _of_rounds(base, experiment, _training(experiment, engine, problem, shape), settings)
+        training = _training(experiment, engine, problem, shape)
+        base = _of_rounds(base, experiment, training, settings)
+        base = replace(base, wall_s=_wall_s(base, training, problem))
     else:
         base = replace(base, notes=("the protocol does not say how its rounds look",))
     return replace(base, notes=base.notes + wording.notes(experiment, engine, settings, base.load))
+
+
+def _wall_s(base: Plan, training: Training, problem: Problem) -> float | None:
+    """Return about how long an emulation takes; a run over TCP takes what it takes."""
+    if base.engine != "des" or base.rounds is None or base.decoding is None:
+        return None
+    count = sum(each.count.mean for each in base.messages)
+    return emulation_s(training, problem, base.rounds, base.decoding.covered, count)
 
 
 def _training(experiment: Experiment, engine: Engine, problem: Problem, shape: Round) -> Training:
@@ -184,6 +198,8 @@ def _of_rounds(base: Plan, experiment: Experiment, training: Training, settings:
     training = replace(training, rounds=rounds or _known_rounds(training, _ROUNDS))
     found = ended or forecast(training)
     decoded, duration = decoding(training, found), found.duration_s
+    if decoded is not None:
+        notes += wording.left_out(decoded.covered, getattr(experiment.protocol, "collect", None), training.workers)
     if is_real:
         found = _real(found, is_unknown, ended is not None)
     return replace(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from emuml.experiment.folders import plain_name
 from emuml.experiment.training import Range
 from emuml.stopping import AnyOf, Rounds, Seconds, StopCondition, TargetLoss, Updates
 
@@ -59,7 +61,7 @@ def _end(stop: StopCondition) -> str:
 
 def writes(engine: str, settings: RuntimeSettings, name: str, out: str | Path | None) -> dict[str, str]:
     """Return what a run leaves on the disk, as file or folder and what it holds."""
-    folder = f"runs/<UTC>-{name}" if out is None else str(out)
+    folder = f"runs/<UTC>-{plain_name(name)}" if out is None else str(out)
     found = {
         "config.yaml": "the complete configuration",
         "inputs/": "its arrays, if it has any",
@@ -82,6 +84,34 @@ def _is_ignored(law: object, least: float, most: float) -> bool:
     return getattr(law, "load", "") == "ignored" and (least > 1.01 or most < 0.99 or most >= 1.5)
 
 
+def _replicas(experiment: Experiment) -> list[str]:
+    """Say which groups there are where the replication asked for does not divide the workers."""
+    code, workers = getattr(experiment.protocol, "code", None), experiment.cluster.workers
+    replication = getattr(code, "replication", None)
+    if replication is None or code is None or workers % replication == 0:
+        return []
+    sizes = code.build(workers, collect=experiment.protocol.collect).group_sizes
+    each = f"{min(sizes)}" if min(sizes) == max(sizes) else f"{min(sizes)} or {max(sizes)}"
+    return [
+        f"{replication} replicas do not divide {workers} workers: {len(sizes)} groups of {each}, "
+        f"a load of {workers / len(sizes):.3g}"
+    ]
+
+
+def left_out(covered: float, collect: int | None, workers: int) -> list[str]:
+    """Say how much of the data a round does without, where that is much.
+
+    Examples
+    --------
+    >>> left_out(0.392, 15, 100)
+    ['a round does without 61 % of the data on average: collect=15 of 100 workers']
+    """
+    if covered >= 0.75 or collect is None:
+        return []
+    share = f"{100 * (1 - covered):.0f} % of the data"
+    return [f"a round does without {share} on average: collect={collect} of {workers} workers"]
+
+
 def notes(
     experiment: Experiment, engine: str, settings: RuntimeSettings, load: tuple[float, float] | None
 ) -> tuple[str, ...]:
@@ -95,10 +125,14 @@ def notes(
     if load is not None and _is_ignored(cluster.compute, *load):
         each = f"{load[1]:.2g}" if load[1] - load[0] < 0.1 else f"{load[0]:.2g} to {load[1]:.2g}"
         found.append(f"recorded delays ignore the load: a worker computes {each} shares of the data in the time of one")
+    found += _replicas(experiment)
     if experiment.faults.faults:
         found.append("faults are not counted")
     if engine == "des" and cluster.cancel_lag_s:
         found.append(f"not counted: a cancelled task may hold its slot for {cluster.cancel_lag_s:g} s more")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if engine == "tcp" and settings.processes == "each" and cluster.workers > 8 * cores:
+        found.append(f"{cluster.workers + cluster.servers} processes share {cores} cores: rounds may take longer")
     if engine == "tcp":
         found.append("not counted: starting the processes, and what real messages take")
         if settings.inject == "add":

@@ -36,7 +36,7 @@ def rows(plan: Plan) -> Iterator[tuple[str, str]]:
         yield "load", f"{_span(*plan.load)} equal shares of the data per worker and round"
     for each in plan.messages:
         yield each.kind, _sent(each)
-    yield "duration", _duration(plan)
+    yield f"{'emulated' if plan.engine == 'des' else 'real'} duration", _duration(plan)
     if plan.round_s is not None:
         travel = f", of which messages travel {seconds(plan.travel_s)}" if plan.travel_s else ""
         yield "seconds per round", f"{number(plan.round_s)} s{travel}"
@@ -45,6 +45,8 @@ def rows(plan: Plan) -> Iterator[tuple[str, str]]:
     if plan.decoding is not None:
         error = "" if plan.decoding.error is None else f", mean error ‖aB - 1‖² {number(plan.decoding.error)}"
         yield "decoding", f"{100 * plan.decoding.covered:.4g} % of the data covered{error} ({plan.decoding.basis})"
+    if plan.wall_s is not None:
+        yield "wall time", f"about {seconds(plan.wall_s)} on this machine, without loading data and the report"
     folder = next(iter(plan.writes)).rpartition("/")[0]
     yield "writes", f"{folder}: {', '.join(sorted(path[len(folder) + 1 :] for path in plan.writes))}"
     for source in plan.sources:

@@ -323,3 +323,29 @@ def test_the_box_fits_and_shows_each_basis(width):
     assert "as many rounds as it takes" in text(small(rounds=None, stop=TargetLoss(0.3)))
     far = Cluster(6, compute=Constant(0.1), network=Network(0.05))
     assert "of which messages travel 100 ms" in text(small(cluster=far, name="a[b]c"))
+
+
+def planned_with(workers, **options):
+    protocol = GradientCoding(FractionalRepetition(options.pop("replication")), **options)
+    return small(protocol=protocol, cluster=Cluster(workers, compute=Constant(0.25)))
+
+
+def test_groups_that_the_replication_does_not_make_are_told():
+    told = "5 replicas do not divide 12 workers: 2 groups of 6, a load of 6"
+
+    assert told in plan(planned_with(12, replication=5)).notes
+    assert not any("divide" in note for note in plan(planned_with(12, replication=4)).notes)
+
+
+def test_rounds_that_do_without_much_of_the_data_are_told():
+    found = plan(planned_with(30, replication=3, collect=3))
+
+    share = f"{100 * (1 - found.decoding.covered):.0f} % of the data"
+    assert f"a round does without {share} on average: collect=3 of 30 workers" in found.notes
+
+
+def test_an_emulation_has_a_wall_time_and_a_real_run_none():
+    given = planned_with(6, replication=3)
+
+    assert plan(given).wall_s > 0
+    assert plan(given, "tcp").wall_s is None
