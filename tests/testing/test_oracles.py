@@ -74,6 +74,10 @@ def test_a_goal_may_be_reached_at_any_time_after_healing():
     def describe(most):
         return lambda run: run.eventually(lambda nodes: nodes["client"].ticks > most, within_s=30, name="ticks")
 
+    def passed(run):
+        run.eventually(lambda nodes: nodes["client"].ticks == 3, within_s=30, name="three, long before")
+
+    assert judged(passed, nodes(client=Ticking), Scenario()).signature.name == "three, long before"
     assert judged(describe(9), nodes(client=Ticking), Scenario()).ok
     assert judged(describe(10), nodes(client=Ticking), Scenario()).signature.name == "ticks"
 

@@ -99,6 +99,7 @@ def test_recorded_picks_become_deviations_and_kept_saves_of_their_crash():
     assert [replayed(name, 6 if name.startswith("message") else 4) for name, _, _ in picks] == [3, 1, 1, 2, 1]
     assert replayed("message/worker-1/server-0/Push/3", 6) == 0
     assert replayed("tie/timer/b-0/t/1|message/a-0/b-0/X/0", 2) == 0  # the first named is first
+    assert replayed("tie/message/c-0/b-0/X/0|timer/b-0/t/1|message/a-0/b-0/X/0", 3) == 0  # of two others
 
 
 def test_nothing_deviates_after_healing():
