@@ -28,7 +28,7 @@ def report(trial: Trial, runs: int | None = None, replay: str = "", test: str = 
     replay : str
         The command that repeats it.
     test : str
-        Name of the test that found it, to be imported by the test that is printed.
+        Name of the test that found it; then a test is printed that can be pasted beside it.
     """
     violation = trial.violation
     if violation is None:
@@ -40,15 +40,14 @@ def report(trial: Trial, runs: int | None = None, replay: str = "", test: str = 
         f"{violation.signature.kind}: {violation.text} (t = {violation.time_s:.6g} s)",
         f"scenario: {trial.scenario.to_json()}",
     ]
-    return "\n\n".join([*parts, ready_test(trial.scenario, test)])
+    return "\n\n".join([*parts, *([ready_test(trial.scenario, test)] if test else [])])
 
 
 def ready_test(scenario: Scenario, test: str) -> str:
-    """Return a test to paste: beside the one that found the scenario, it replays it."""
-    called = test or "checked"
+    """Return a test to paste beside the one that found the scenario: it replays it."""
     return "\n".join(
         [
-            f"def {called}_{short_id(scenario)}():",
-            f"    {called}.replay('''{scenario.to_json()}''')",
+            f"def {test}_{short_id(scenario)}():",
+            f"    {test}.replay('''{scenario.to_json()}''')",
         ]
     )
