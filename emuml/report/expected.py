@@ -17,8 +17,7 @@ from emuml.errors import UserError
 from emuml.experiment.experiment import Experiment
 from emuml.protocols.gradient_coding.group_code import GroupCode
 from emuml.report.statistics import Cdf, Floats
-from emuml.shapes import miss_probability
-from emuml.theory import agc_moments
+from emuml.theory import NoClosedForm, decode_error_of
 
 
 class RoundLaw(NamedTuple):
@@ -75,27 +74,13 @@ def group_code(experiment: Experiment) -> GroupCode | None:
     return code if isinstance(code, GroupCode) else None
 
 
-def covered_chances(code: GroupCode) -> Floats:
-    """Return the probability of each group to be decoded in a round, shape (groups,)."""
-    if code.collect is None:
-        return np.ones(code.n_groups)
-    miss = {size: miss_probability(code.workers, size, code.collect) for size in set(code.group_sizes)}
-    return np.array([1.0 - miss[size] for size in code.group_sizes])
-
-
 def decode_error(code: GroupCode) -> float | None:
     """Return the expected ``||a^T B - 1||^2`` of a round, in partitions; None when no closed form is known.
 
     It is the mean square error of the gradient when those of the partitions are orthonormal, so that the squared norms
     of their sum and of all group sums both add up to the number of partitions.
     """
-    lost = 1.0 - covered_chances(code)
-    if not lost.any():
-        return 0.0
-    if code.scale == "covered":
-        if len(set(code.group_sizes)) > 1 or code.collect is None:
-            return None
-        return code.partitions * sum(
-            agc_moments(code.workers, code.group_sizes[0], code.collect).mean_square_error("covered")
-        )
-    return code.block * float((lost / (1.0 - lost) if code.scale == "unbiased" else lost).sum())
+    try:
+        return decode_error_of(code)
+    except NoClosedForm:
+        return None

@@ -13,7 +13,9 @@ from emuml.theory.coverage import (
 from emuml.theory.decoding_error import (
     bernoulli_error,
     bernoulli_uncovered,
+    covered_chances,
     covered_fraction,
+    decode_error_of,
     expected_decode_error,
     ignore_error,
     repetition_error,
@@ -61,6 +63,8 @@ __all__ = [
     "independent_absence_moments",
     "expected_decode_error",
     "covered_fraction",
+    "decode_error_of",
+    "covered_chances",
     "bernoulli_error",
     "bernoulli_uncovered",
     "repetition_error",

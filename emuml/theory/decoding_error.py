@@ -9,11 +9,16 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from emuml.errors import UserError
 from emuml.shapes import miss_probability
 from emuml.theory import arguments
 from emuml.theory.coverage import covered_groups_distribution
 from emuml.theory.seams import Code, GroupedCode, NoClosedForm
+
+Floats = NDArray[np.float64]
 
 
 def repetition_error(
@@ -110,12 +115,16 @@ def expected_decode_error(code: Code, workers: int, collect: int | None = None) 
     >>> round(expected_decode_error(FractionalRepetition(3), 30, collect=15), 4)
     3.3621
     """
-    built = _grouped(code, workers, collect)
-    missed = _missed(built)
-    if built.scale == "none" or not any(missed):
-        return built.block * sum(missed)
+    return decode_error_of(_grouped(code, workers, collect))
+
+
+def decode_error_of(built: GroupedCode) -> float:
+    """Return the expected error of a built code, in partitions; errors as for :func:`expected_decode_error`."""
+    lost = 1.0 - covered_chances(built)
+    if built.scale == "none" or not lost.any():
+        return built.block * float(lost.sum())
     if built.scale == "unbiased":
-        return built.block * sum(miss / (1.0 - miss) for miss in missed)
+        return built.block * float((lost / (1.0 - lost)).sum())
     if built.collect is None or len(set(built.group_sizes)) > 1:
         raise NoClosedForm("no closed form is known for scale='covered' and groups of different sizes", "decode error")
     groups, size = len(built.group_sizes), built.group_sizes[0]
@@ -132,8 +141,15 @@ def covered_fraction(code: Code, workers: int, collect: int | None = None) -> fl
     >>> round(covered_fraction(FractionalRepetition(3), 30, collect=15), 6)
     0.887931
     """
-    missed = _missed(_grouped(code, workers, collect))
-    return 1.0 - sum(missed) / len(missed)
+    return float(covered_chances(_grouped(code, workers, collect)).mean())
+
+
+def covered_chances(built: GroupedCode) -> Floats:
+    """Return the chance of each group of a built code to have an answer when a round closes, shape (groups,)."""
+    if built.collect is None:
+        return np.ones(len(built.group_sizes))
+    missed = {size: miss_probability(built.workers, size, built.collect) for size in set(built.group_sizes)}
+    return np.array([1.0 - missed[size] for size in built.group_sizes])
 
 
 def ignore_error(partitions: int, responders: int, scale: Literal["none", "covered"] = "covered") -> float:
@@ -152,14 +168,6 @@ def _grouped(code: Code, workers: int, collect: int | None) -> GroupedCode:
     if not isinstance(built, GroupedCode):
         raise NoClosedForm(f"{type(code).__name__} has no groups of workers", "decode error")
     return built
-
-
-def _missed(built: GroupedCode) -> list[float]:
-    """Return the chance that a group has no answer when the round closes, for each group."""
-    if built.collect is None:
-        return [0.0] * len(built.group_sizes)
-    chances = {size: miss_probability(built.workers, size, built.collect) for size in set(built.group_sizes)}
-    return [chances[size] for size in built.group_sizes]
 
 
 def _bernoulli(partitions: int, mean_load: float, responders: int) -> tuple[int, float, int]:

@@ -11,10 +11,11 @@ import pytest
 import emuml
 from emuml.cluster import Cluster, ShiftedExponential
 from emuml.protocols import GradientCoding
+from emuml.protocols.async_updates import ASP, BSP, SSP, AsyncUpdates, Barrier
 from emuml.protocols.gradient_coding import FractionalRepetition, IgnoreStragglers, Uncoded
 from emuml.protocols.gradient_coding.group_code import GroupCode
-from emuml.report.expected import covered_chances, decode_error, group_code, round_law
-from emuml.theory import ignore_error, repetition_error
+from emuml.report.expected import decode_error, group_code, round_law
+from emuml.theory import covered_chances, expected_pushes_time, ignore_error, repetition_error
 from emuml.workloads import LinearRegression
 
 SCALES: tuple[Literal["none", "unbiased", "covered"], ...] = ("none", "unbiased", "covered")
@@ -89,3 +90,19 @@ def test_what_is_not_known_has_a_reason() -> None:
     assert law.mean_s is None
     assert law.cdf is None
     assert law.reason
+
+
+@pytest.mark.parametrize("barrier", [BSP(), SSP(0), SSP(2), ASP()])
+def test_rounds_of_asynchronous_updates_have_a_mean_and_no_distribution(barrier: Barrier) -> None:
+    cluster = Cluster(workers=6, compute=ShiftedExponential(0.0, 0.5))
+    law = round_law(emuml.Experiment(LinearRegression(), AsyncUpdates(barrier), cluster, rounds=3), 2.0)
+    assert law.mean_s == pytest.approx(2.0 * expected_pushes_time(barrier, 6, cluster.compute))
+    assert law.cdf is None
+    assert law.reason
+
+
+def test_slack_without_exponential_times_has_a_reason_instead() -> None:
+    cluster = Cluster(workers=6, compute=ShiftedExponential(0.05, 0.5))
+    law = round_law(emuml.Experiment(LinearRegression(), AsyncUpdates(SSP(2)), cluster, rounds=3))
+    assert law.mean_s is None
+    assert "not exponential" in law.reason

@@ -108,8 +108,13 @@ class AsyncUpdates:
         return Push(sizes[0], 1.0, sizes[1], self.barrier)
 
     def oracles(self) -> tuple[Promise, ...]:
-        """Return what theory can say of it."""
-        return ()
+        """Return what theory can say of it in the long run: seconds per update, and per round."""
+        home, source = "emuml.theory", "Ho et al. 2013 (the barrier); order statistics, and a Markov chain of leads"
+        arguments = {"barrier": self.barrier}
+        return (
+            Promise("update_s", f"{home}:expected_update_time", arguments, source),
+            Promise("round_s", f"{home}:expected_pushes_time", arguments, source),
+        )
 
     def redo(self, lost: frozenset[NodeId]) -> tuple[str, ...]:
         """Return what is done again after a loss: the open iteration of a worker, everything of the server."""

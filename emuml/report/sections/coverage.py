@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from emuml.protocols.gradient_coding.group_code import GroupCode
 from emuml.report.bars import Band, bars
 from emuml.report.charts import Series, level, lines
-from emuml.report.expected import covered_chances, group_code
+from emuml.report.expected import group_code
 from emuml.report.figure import Column, Shown, by_round, grid
 from emuml.report.markup import table, tag
 from emuml.report.statistics import Floats, binomial_band, running_mean
 from emuml.report.view import View
+from emuml.theory import covered_chances
 
 BAND = 0.99
 """Probability that all groups of a run lie in their bands, if every set of workers is equally likely to be first."""
