@@ -127,7 +127,7 @@ def test_round_times_have_the_closed_form_over_them(partly: View) -> None:
 def test_without_a_closed_form_words_stand_in_its_place() -> None:
     text = text_of(round_times.section, ran(stragglers="carry-over"))
     assert "This run is drawn without closed forms: no closed form is known" in text
-    assert "theory" not in text
+    assert 'class="line theory"' not in text
 
 
 def test_seconds_logged_stand_beside_those_that_passed() -> None:
