@@ -58,8 +58,9 @@ def matched(rows: Sequence[Row]) -> Messages:
                 del left[: left.index(match) + 1]
         elif kind == "crash":
             on_the_way.lose_to(node)
-        elif kind == "peer" and row[4] != "suspect":
+        elif kind == "peer" and row[4] == "down":  # the session is over, both ways
             on_the_way.of(str(row[3]), node).clear()
+            on_the_way.of(node, str(row[3])).clear()
     return found
 
 

@@ -55,13 +55,16 @@ def test_sends_and_receives_are_paired_within_their_session():
         (1, "b-0", "receive", "a-0", "X", 1),
         (2, "a-0", "crash", 1),
         (3, "b-0", "peer", "a-0", "down"),
-        (4, "b-0", "peer", "a-0", "restarted"),
         (4, "a-0", "send", "b-0", "X", 1),
+        (4, "b-0", "peer", "a-0", "restarted"),
+        (4, "b-0", "send", "a-0", "X", 1),
+        (4, "a-0", "peer", "b-0", "up"),
         (5, "b-0", "receive", "a-0", "X", 1),
+        (5, "a-0", "receive", "b-0", "X", 1),
     ]
     found = matched(rows)
-    assert found.sent_at == {2: 0, 7: 6}
-    assert found.names[6] == "message/a-0/b-0/X/2"
+    assert found.sent_at == {2: 0, 9: 5, 10: 7}
+    assert found.names[5] == "message/a-0/b-0/X/2"
 
 
 def test_what_was_on_the_way_to_a_dead_node_is_lost():

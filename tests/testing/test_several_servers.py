@@ -1,0 +1,73 @@
+"""Asynchronous updates on several servers, explored as bare nodes: workers may crash."""
+
+import pytest
+
+import emuml.testing as et
+from emuml.protocols.async_updates import ASP, BSP, SSP, AsyncUpdates
+from emuml.protocols.async_updates.oracles import held
+from emuml.roster import Roster
+from emuml.stopping import Rounds
+from emuml.testing.probe import Probe
+
+BARRIERS = [BSP(), SSP(0), SSP(2), ASP()]
+
+
+def nodes(barrier, servers):
+    """Return what builds the nodes of a scenario; a push takes a second."""
+
+    def make(scenario):
+        workers = max(scenario.workers, servers)
+        problem = Probe(workers)
+        problem.full_cost = float(workers)
+        roster = Roster.of_counts(scenario.seed, Rounds(scenario.rounds), server=servers, worker=workers)
+        return AsyncUpdates(barrier=barrier).nodes(problem, roster)
+
+    return make
+
+
+def describe(barrier):
+    def described(run):
+        if barrier.slack is not None:
+            run.always(
+                lambda nodes: all(spread(server) <= barrier.slack + 1 for server in nodes["server"]),
+                "spread",
+                of="server",
+            )
+        run.at_end(lambda finished: None not in held(finished.published[-1].parameters), "every push is there once")
+        run.at_end(
+            lambda finished: rounds(finished) == list(range(finished.scenario.rounds + 1)), "all rounds, in order"
+        )
+        run.eventually("done", within_s=120.0)
+
+    return described
+
+
+def spread(server):
+    return max(server.completed) - min(server.completed)
+
+
+def rounds(finished):
+    return [item.version for item in finished.published]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("servers", [2, 3])
+@pytest.mark.parametrize("barrier", BARRIERS, ids=str)
+def test_crashes_of_workers_cost_no_push_and_no_round(barrier, servers):
+    found = et.explore(nodes(barrier, servers), describe(barrier), runs=100, faults=et.faults(crash=3, keep={"server"}))
+    assert found.ok, found.failure.trial.report()
+
+
+def crash(server, at_s, workers):
+    fault = et.CrashFault(node=server, at_s=at_s, restart_after_s=0.5)
+    return et.Scenario(workers=workers, rounds=1, faults=(fault,))
+
+
+@pytest.mark.xfail(reason="a server that starts again is behind the others, which neither wait for it nor send again")
+@pytest.mark.parametrize(
+    ("servers", "scenario"),
+    [(2, crash("server-0", 1.2, 1)), (3, crash("server-1", 0.8, 3))],
+    ids=["the first", "another"],
+)
+def test_a_crash_of_one_of_several_servers_ends_in_no_deadlock(servers, scenario):
+    assert et.run(nodes(ASP(), servers), scenario, describe(ASP()), faults=et.faults(keep=())).ok
