@@ -341,12 +341,15 @@ class Push:
         Bytes of the update, back to the server.
     barrier : Barrier
         Which worker may start which iteration.
+    ask : int
+        Bytes with which a worker that has no parameters asks a server for them.
     """
 
     pull: Annotated[int, Ge(0)]
     compute: Annotated[float, Ge(0)]
     push: Annotated[int, Ge(0)]
     barrier: Barrier
+    ask: Annotated[int, Ge(0)] = 0
 
     def __post_init__(self) -> None:
         check(self)

@@ -18,12 +18,13 @@ from emuml.experiment import plan_wording as wording
 from emuml.experiment.expectations import Decoding, Messages, built_code, decoding, messages
 from emuml.experiment.forecast import Forecast, forecast
 from emuml.experiment.limits import until
+from emuml.experiment.plan_pushes import of_pushes
 from emuml.experiment.run import Engine, prepare
 from emuml.experiment.training import Floats, Range, Training
 from emuml.experiment.wall_time import emulation_s
 from emuml.protocol import Problem
 from emuml.runtime.settings import RuntimeSettings
-from emuml.shapes import Round
+from emuml.shapes import Push, Round
 from emuml.stopping import Seconds, StopCondition
 
 if TYPE_CHECKING:
@@ -151,6 +152,8 @@ def plan(
         training = _training(experiment, engine, problem, shape)
         base = _of_rounds(base, experiment, training, settings)
         base = replace(base, wall_s=_wall_s(base, training, problem))
+    elif isinstance(shape, Push):
+        base = of_pushes(base, experiment, problem, shape, settings)
     else:
         base = replace(base, notes=("the protocol does not say how its rounds look",))
     return replace(base, notes=base.notes + wording.notes(experiment, engine, settings, base.load))

@@ -22,6 +22,21 @@ _LONGER_FROM = ((1 << 7, 1), (1 << 8, 1), (1 << 16, 2), (1 << 32, 4))
 """Messages carry the number of their round: from which numbers on that takes so many bytes more (msgpack)."""
 
 
+def bytes_longer(numbers: ArrayLike) -> Floats:
+    """Return how many bytes more numbers take in a message than 0 does, in their shape.
+
+    Examples
+    --------
+    >>> bytes_longer([0, 127, 128, 256, 65536]).tolist()
+    [0.0, 0.0, 1.0, 2.0, 4.0]
+    """
+    given = np.asarray(numbers)
+    longer = np.zeros(given.shape)
+    for at, more in _LONGER_FROM:
+        longer[given >= at] += more
+    return longer
+
+
 class Range(NamedTuple):
     """A figure with a 95 % interval; both ends are the figure when it is certain."""
 
@@ -109,11 +124,7 @@ class Training:
     @staticmethod
     def sizes_bytes(first: int, rounds: int) -> Floats:
         """Return the bytes of a message in each of the first rounds, from those in the very first."""
-        numbers = np.arange(rounds)
-        sizes = np.full(rounds, float(first))
-        for at, more in _LONGER_FROM:
-            sizes[numbers >= at] += more
-        return sizes
+        return first + bytes_longer(np.arange(rounds))
 
     @staticmethod
     def bytes_between(first: int, start: int, stop: int) -> float:
