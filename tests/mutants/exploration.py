@@ -206,7 +206,7 @@ class ForgetsReads(async_worker.Worker):
         else:
             self.views, self.fetched, self.unconfirmed = {}, [], []
             ctx.cancel("gradient")
-            self.clock, self.waits = -1, True
+            self.places, self.asked, self.clock, self.waits = {}, None, -1, True
 
 
 class DiscardsSlow(async_server.Server):
@@ -232,9 +232,9 @@ class SendsTheLiveTable(async_server.Server):
 class NoCatchingUp(async_server.Server):
     """Who was evicted rejoins where it was."""
 
-    def wants(self, ctx, worker):
+    def wants(self, ctx, worker, clock):
         self.evicted.discard(worker)
-        super().wants(ctx, worker)
+        super().wants(ctx, worker, clock)
 
 
 class BatchesFromTheStart(async_worker.Worker):

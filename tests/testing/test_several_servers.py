@@ -1,4 +1,4 @@
-"""Asynchronous updates on several servers, explored as bare nodes: workers may crash."""
+"""Asynchronous updates on several servers, explored as bare nodes: workers and servers may crash."""
 
 import pytest
 
@@ -47,7 +47,9 @@ def spread(server):
 
 
 def rounds(finished):
-    return [item.version for item in finished.published]
+    """Return the rounds that the last life of the first server published."""
+    versions = [item.version for item in finished.published]
+    return versions[len(versions) - 1 - versions[::-1].index(0) :]
 
 
 @pytest.mark.slow
@@ -58,12 +60,19 @@ def test_crashes_of_workers_cost_no_push_and_no_round(barrier, servers):
     assert found.ok, found.failure.trial.report()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("servers", [2, 3])
+@pytest.mark.parametrize("barrier", BARRIERS, ids=str)
+def test_crashes_of_servers_end_in_no_deadlock_and_cost_no_push(barrier, servers):
+    found = et.explore(nodes(barrier, servers), describe(barrier), runs=100, faults=et.faults(crash=2, keep=()))
+    assert found.ok, found.failure.trial.report()
+
+
 def crash(server, at_s, workers):
     fault = et.CrashFault(node=server, at_s=at_s, restart_after_s=0.5)
     return et.Scenario(workers=workers, rounds=1, faults=(fault,))
 
 
-@pytest.mark.xfail(reason="a server that starts again is behind the others, which neither wait for it nor send again")
 @pytest.mark.parametrize(
     ("servers", "scenario"),
     [(2, crash("server-0", 1.2, 1)), (3, crash("server-1", 0.8, 3))],

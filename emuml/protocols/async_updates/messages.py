@@ -10,7 +10,18 @@ from emuml.message import Array, Message
 
 
 class Read(Message):
-    """A worker that has nothing to go on with asks for parameters; the server knows its clock."""
+    """A worker that has nothing to go on with asks for parameters for iteration ``clock``.
+
+    -1 if it does not know where it was: one server answers with the view that is due, several with its :class:`Place`.
+    """
+
+    clock: int
+
+
+class Place(Message):
+    """Where a worker is for one of several servers: the number of its updates that were applied there."""
+
+    clock: int
 
 
 class View(Message):

@@ -20,7 +20,7 @@ from emuml.node import Node, NodeId, PeerState
 from emuml.parameters import ParameterBlocks
 from emuml.protocols.async_updates.barriers import Barrier
 from emuml.protocols.async_updates.gathering import Gathering
-from emuml.protocols.async_updates.messages import Finish, Read, Slice, Update, View
+from emuml.protocols.async_updates.messages import Finish, Place, Read, Slice, Update, View
 from emuml.protocols.async_updates.problem import SharedProblem
 from emuml.protocols.async_updates.slices import slice_of
 from emuml.roster import Roster
@@ -36,7 +36,7 @@ class Server(Node):
     """Applies pushes to its part of the table and answers reads under a barrier."""
 
     talks_to: ClassVar[frozenset[str] | None] = frozenset({"worker", "server"})
-    messages = (Read, View, Update, Slice, Finish)
+    messages = (Read, Place, View, Update, Slice, Finish)
 
     def __init__(self, barrier: Barrier, workload: SharedProblem, roster: Roster, on_lost: OnLost) -> None:
         self.barrier, self.workload, self.stop, self.on_lost = barrier, workload, roster.stop, on_lost
@@ -53,7 +53,7 @@ class Server(Node):
         self.gathering = Gathering(ctx.id, others)
         self.completed = [0] * self.workers
         self.evicted: set[int] = set()
-        self.waiting: dict[int, float] = {}  # worker -> since when
+        self.waiting: dict[int, tuple[int, float]] = {}  # worker -> for which iteration, since when
         self.together: dict[int, Update] = {}
         self.pushes = self.skipped = self.reported = 0
         self.ended = False
@@ -80,28 +80,34 @@ class Server(Node):
         elif isinstance(message, Finish):
             self.ended = True
             ctx.send(self.first, Slice(message.round, self.table.values))
-        elif not self.ended:
+        else:
             self.from_worker(ctx, sender.index, message)
 
     def from_worker(self, ctx: Context, worker: int, message: Read | Update) -> None:
         """Apply a push that is new, note who waits to read, and let those read who may."""
-        if isinstance(message, Read):
-            self.wants(ctx, worker)
+        if isinstance(message, Read) and message.clock < 0 and self.gathering.is_shared:
+            ctx.send(NodeId("worker", worker), Place(self.completed[worker]))
+        elif isinstance(message, Read):
+            self.wants(ctx, worker, message.clock)
         elif message.life == ctx.incarnation:
-            if message.clock == self.completed[worker]:
+            if message.clock == self.completed[worker] and not self.ended:
                 self.take(ctx, worker, message)
-            if message.reads and message.clock + 1 == self.completed[worker]:
-                self.wants(ctx, worker)
+            # Also who does an old iteration again, for a server that lost it, has to read here to go on.
+            is_old = message.clock + 1 < self.completed[worker] and self.gathering.is_shared
+            if message.reads and (message.clock + 1 == self.completed[worker] or is_old or self.ended):
+                self.wants(ctx, worker, message.clock + 1)
         self.release(ctx)
 
-    def wants(self, ctx: Context, worker: int) -> None:
+    def wants(self, ctx: Context, worker: int, clock: int) -> None:
         """Note that a worker waits; one that was evicted comes back no later than the slowest of the others."""
         if worker in self.evicted:
-            clock = max(self.completed[worker], self.earliest())
-            self.skipped += clock - self.completed[worker]
-            self.completed[worker] = clock
+            joined = max(self.completed[worker], self.earliest())
+            self.skipped += joined - self.completed[worker]
+            self.completed[worker] = joined
             self.evicted.discard(worker)
-        self.waiting.setdefault(worker, ctx.now)
+            clock = joined
+        since_s = self.waiting.get(worker, (clock, ctx.now))[1]
+        self.waiting[worker] = (self.completed[worker] if clock < 0 else clock), since_s
 
     def earliest(self) -> int:
         """Return the iteration that whoever comes back may join; if nobody counts, where the furthest held them."""
@@ -144,15 +150,20 @@ class Server(Node):
             self.report(ctx, rounds + 1)
 
     def release(self, ctx: Context) -> None:
-        """Send views to those who wait and may start, in their order."""
-        if self.ended:
+        """Send views to those who wait and may start, in their order.
+
+        When training is over for this server, nobody is held back any more: another one may have started again, and
+        needs the workers to catch up.
+        """
+        if self.ended and not self.gathering.is_shared:
             return
         members = self.members
         slowest = min(members, default=0)
         for worker in sorted(self.waiting):
-            clock = self.completed[worker]
-            if worker not in self.together and self.barrier.may_start(clock, members):
-                self.blocked_s += ctx.now - self.waiting.pop(worker)
+            clock, since_s = self.waiting[worker]
+            if self.ended or self.barrier.may_start(clock, members):
+                del self.waiting[worker]
+                self.blocked_s += ctx.now - since_s
                 self.leads[clock - slowest] += 1
                 view = View(ctx.incarnation, clock, self.table.version, slowest, self.table.values)
                 ctx.send(NodeId("worker", worker), view)
@@ -191,6 +202,8 @@ class Server(Node):
         """Wait for a worker that is down, or go on without it, as was asked for."""
         worker = peer.index
         if peer.role == "server":
+            if peer == self.first and state in (PeerState.UP, PeerState.RESTARTED) and self.reported:
+                ctx.send(peer, Slice(self.reported, self.table.values))  # what was sent before may be lost
             return
         if state is PeerState.RESTARTED:
             self.waiting.pop(worker, None)  # its former life waited

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from emuml.message import Array
 from emuml.node import Node, NodeId, PeerState
 from emuml.protocols.async_updates.barriers import Barrier
-from emuml.protocols.async_updates.messages import Finish, Read, Slice, Update, View
+from emuml.protocols.async_updates.messages import Finish, Place, Read, Slice, Update, View
 from emuml.protocols.async_updates.problem import SharedProblem
 from emuml.protocols.async_updates.slices import cut, joined
 
@@ -25,7 +25,7 @@ class Worker(Node):
     """Repeats: read, compute a gradient of its share of the data, push it."""
 
     talks_to: ClassVar[frozenset[str] | None] = frozenset({"server"})
-    messages = (Read, View, Update, Slice, Finish)
+    messages = (Read, Place, View, Update, Slice, Finish)
 
     def __init__(self, barrier: Barrier, workload: SharedProblem, index: int, workers: int) -> None:
         self.barrier, self.workload, self.index, self.workers = barrier, workload, index, workers
@@ -38,25 +38,37 @@ class Worker(Node):
     def begin_anew(self, ctx: Context) -> None:
         """Forget what former lives of servers said, and ask all of them."""
         ctx.cancel("gradient")
+        self.places: dict[NodeId, int] = {}
         self.views: dict[NodeId, View] = {}
         self.fetched: list[View] = []
         self.unconfirmed: list[dict[NodeId, Update]] = []
         self.clock = -1
+        self.asked: int | None = None  # any iteration will do
         self.waits = True
         for server in self.servers:
-            ctx.send(server, Read())
+            ctx.send(server, Read(-1))
 
-    def on_message(self, ctx: Context, sender: NodeId, message: View) -> None:
+    def on_message(self, ctx: Context, sender: NodeId, message: View | Place) -> None:
         """Go on when every server has sent a view that was waited for; others change nothing."""
-        if not self.waits or message.clock <= self.clock:
+        if isinstance(message, Place):
+            self.places[sender] = message.clock
+            if len(self.places) == len(self.servers):
+                self.ask(ctx)
+            return
+        if not self.waits or message.clock <= self.clock or self.asked not in (None, message.clock):
             return
         self.views[sender] = message
         if len(self.views) == len(self.servers):
             self.fetched = [self.views[server] for server in self.servers]
             self.views, self.waits = {}, False
             self.unconfirmed.clear()
-            # A server that missed a push of a former life is behind the others, which take no push twice.
-            self.begin(ctx, min(view.clock for view in self.fetched), joined([view.value for view in self.fetched]))
+            self.begin(ctx, self.fetched[0].clock, joined([view.value for view in self.fetched]))
+
+    def ask(self, ctx: Context) -> None:
+        """Ask for the iteration that the server needs which is furthest behind; the others take no push twice."""
+        self.asked, self.views = min(self.places.values()), {}  # views on the way answered what was asked before
+        for server in self.servers:
+            ctx.send(server, Read(self.asked))
 
     def begin(self, ctx: Context, clock: int, copy: Array) -> None:
         """Compute iteration ``clock`` from a copy of the parameters."""
@@ -74,7 +86,7 @@ class Worker(Node):
         self.unconfirmed.append(updates)
         for server, update in updates.items():
             ctx.send(server, update)
-        self.waits = not goes_on
+        self.waits, self.asked = not goes_on, self.clock + 1
         if goes_on:
             _, copy = self.workload.apply((), self.copy, result, self.clock)
             self.begin(ctx, self.clock + 1, copy)
@@ -87,7 +99,7 @@ class Worker(Node):
             for updates in self.unconfirmed:
                 ctx.send(peer, updates[peer])
             if self.waits and not self.unconfirmed:
-                ctx.send(peer, Read())
+                ctx.send(peer, Read(-1 if self.asked is None else self.asked))
 
     def waiting_for(self) -> str:
         """Say what it waits for."""
