@@ -120,7 +120,9 @@ class _Expected:
     def basis(self) -> str:
         pace, forecast = self.pace, self.forecast
         if not self.found.is_certain:
-            return "estimate" if forecast.is_cut and forecast.is_by_time else "simulation"
+            # Leads spread like a random walk: it takes about slack**2 rounds until they are what they will be.
+            is_early = bool(pace.slack) and 16 * (pace.slack or 0) ** 2 > self.found.at_s.shape[1]
+            return "estimate" if forecast.is_cut and (forecast.is_by_time or is_early) else "simulation"
         has_rate = pace.network.bandwidth_bps is not None
         is_rough = (has_rate and pace.slack != 0) or self.servers > 1
         is_tied = self.found.run.has_ties and not pace.is_free and pace.slack not in (0, None)

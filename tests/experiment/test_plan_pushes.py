@@ -159,6 +159,9 @@ def test_long_trainings_are_continued_at_the_pace_of_theory(barrier):
     assert "continued to 200,000" in found.detail
     assert found.messages[-1].count.mean == pytest.approx(1_200_000)
     assert any("in theory a round takes" in note for note in found.notes)
+    assert found.basis == "simulation"
+    if barrier == SSP(2):  # leads of so many are still growing when the simulation ends
+        assert plan(training(SSP(50), law, rounds=200_000)).basis == "estimate"
     limited = plan(training(barrier, law, rounds=None, stop=Seconds(100_000.0)))
     assert limited.basis == "estimate"
     assert limited.rounds == pytest.approx(100_000.0 / found.round_s, rel=0.02)

@@ -23,7 +23,7 @@ from emuml.message import size_bytes
 from emuml.node import Factory, NodeId
 from emuml.protocol import Outcome, Problem, Promise
 from emuml.protocols.async_updates.barriers import BSP, Barrier
-from emuml.protocols.async_updates.messages import Update, View
+from emuml.protocols.async_updates.messages import Read, Update, View
 from emuml.protocols.async_updates.problem import SharedProblem
 from emuml.protocols.async_updates.server import OnLost, Server
 from emuml.protocols.async_updates.worker import Worker
@@ -101,11 +101,12 @@ class AsyncUpdates:
     def shape(self, roster: Roster, problem: Problem | None = None) -> Push:
         """Return how a push looks; message sizes, those of the first iteration, are 0 without a problem."""
         self._check_servers(roster)
-        sizes = (0, 0)
+        pull = push = ask = 0
         if problem is not None:
             value = np.zeros(-(-problem.initial.shape[0] // len(roster.of("server"))))
-            sizes = size_bytes(View(1, 0, 0, 0, value)), size_bytes(Update(1, 0, 0, True, value))
-        return Push(sizes[0], 1.0, sizes[1], self.barrier)
+            pull, push = size_bytes(View(1, 0, 0, 0, value)), size_bytes(Update(1, 0, 0, True, value))
+            ask = size_bytes(Read(-1))
+        return Push(pull, 1.0, push, self.barrier, ask)
 
     def oracles(self) -> tuple[Promise, ...]:
         """Return what theory can say of it in the long run: seconds per update, and per round."""
