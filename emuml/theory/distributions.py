@@ -79,12 +79,13 @@ def round_time_ppf(
 
     Parameters as for :func:`round_time_cdf`; ``q`` are chances from 0 to 1. At 0 it is the least possible time and at 1
     the greatest, under every rule those of one worker: infinite for a law without bound, and finite for all ``q < 1``.
+    A worker's chance is told from 1 down to 1e-16, and that of a round so from about ``workers * 1e-16`` on.
     """
     load, rule = _load_and_rule(code, workers, compute, collect, stragglers)
     chances = arguments.chances(q)
     # Only what is certain takes the longest of all times, however near to 1 a chance and its level are.
     most = np.where(chances < 1.0, LARGEST, 1.0)
-    level = np.where(chances < 1.0, worker_level(rule, chances), 1.0)
+    level = worker_level(rule, chances)
     # The level is right to a rounding of the chance, which decides when a law jumps just there: take what is enough.
     found = compute.ppf(np.minimum(level * (1.0 + _WIDTHS[1]), most), load)
     for width in _WIDTHS:

@@ -92,6 +92,15 @@ def test_where_the_order_within_an_instant_matters_there_are_bounds(barrier, end
         assert (each.basis == "exact") <= (each.count.low == each.count.high)
 
 
+@pytest.mark.parametrize("slack", [1, 3])
+def test_of_pushes_of_one_instant_those_of_lower_workers_are_first(slack):
+    # A view on a push does not hold those that arrive after it at the same instant, so it lasts for fewer iterations.
+    experiment = training(SSP(slack), Constant(0.25), Network(0.07), rounds=None, stop=Seconds(20.0))
+    found, result = plan(experiment), emuml.run(experiment)
+    assert found.rounds == result.rounds
+    assert found.duration_s.mean == pytest.approx(result.duration_s, rel=1e-9)
+
+
 @pytest.mark.parametrize("barrier", BARRIERS, ids=str)
 def test_several_servers_are_planned_about(barrier):
     experiment = training(barrier, network=Network(0.07), servers=2, rounds=100)

@@ -195,7 +195,7 @@ def test_certainty_is_the_longest_time_of_a_worker_under_every_rule(code, worker
     load = code.build(workers, collect=collect).load
     nearly = [1 - 1e-12, 1 - 1e-15, 1 - 2.0**-53]
     for law in LAWS:
-        found = round_time_ppf(code, workers, law, [0.0, 1.0], collect, stragglers)
+        found = round_time_ppf(code, workers, law, [0.0, 0.5, 1.0], collect, stragglers)[[0, 2]]
         assert found.tolist() == law.ppf([0.0, 1.0], load).tolist()
         less = round_time_ppf(code, workers, law, nearly, collect, stragglers)
         assert np.isfinite(less).all()
