@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import emuml
-from benchmarks import csr, erasurehead_delays, script, start
+from benchmarks import csr, erasurehead_delays, script, start, update_times
 
 
 def test_the_bound_is_the_emulated_time() -> None:
@@ -78,3 +78,10 @@ def test_scripts_and_handlers_are_measured_in_turns() -> None:
         "by hand": None,
         "added_us": None,
     }
+
+
+def test_emulated_pushes_are_held_against_the_chain() -> None:
+    found = update_times.figure(workers=2, staleness=1, pushes=600)
+    assert found.value is not None
+    assert found.value < 0.2  # four standard errors of so few pushes
+    assert found.details["chain_hz"] == 1.6

@@ -5,8 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emuml import effects as fx
+from emuml.blocks import Saved
 from emuml.cluster.faults import Crash
+from emuml.directory import Directory
+from emuml.life import Life
+from emuml.node import NodeId
 from emuml.protocols.async_updates import ASP, BSP, SSP
+from emuml.protocols.async_updates.messages import View
+from emuml.protocols.async_updates.server import Server
+from emuml.protocols.async_updates.worker import Worker
+from emuml.roster import Roster
+from emuml.stopping import Rounds
 from tests.protocols.async_checks import Count, train
 
 
@@ -136,3 +146,19 @@ def test_any_crashes_lose_no_update_that_counted_and_break_no_bound(data, barrie
             assert held[worker] == set(range(clock))
             if barrier.slack is not None:
                 assert all(held[other] >= set(range(clock - barrier.slack)) for other in range(workers))
+
+
+def test_a_worker_that_was_thought_dead_joins_where_the_server_says():
+    roster = Roster.of_counts(0, Rounds(9), server=1, worker=1)
+    links = {"server": Server.talks_to, "worker": Worker.talks_to}
+    life = Life(Worker(BSP(), Bits(1), 0, 1), NodeId("worker", 0), 1, Directory(roster, links))
+    life.handle(fx.Started(Saved()), 0.0)
+
+    def view(clock):
+        given = fx.Received(NodeId("server", 0), View(1, clock, clock, clock, np.zeros(1)))
+        return [effect for effect in life.handle(given, 0.0) if isinstance(effect, fx.Compute)]
+
+    (first,) = view(0)
+    life.handle(fx.Computed(first.tag, np.ones(1), first.generation), 0.0)
+    (later,) = view(3)  # it asked for iteration 1, was evicted meanwhile, and joins the others in iteration 3
+    assert (first.draw, later.draw) == (0, 3)

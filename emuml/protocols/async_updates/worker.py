@@ -43,7 +43,7 @@ class Worker(Node):
         self.fetched: list[View] = []
         self.unconfirmed: list[dict[NodeId, Update]] = []
         self.clock = -1
-        self.asked: int | None = None  # any iteration will do
+        self.asked: int | None = None  # wherever the servers say
         self.waits = True
         for server in self.servers:
             ctx.send(server, Read(-1))
@@ -55,7 +55,9 @@ class Worker(Node):
             if len(self.places) == len(self.servers):
                 self.ask(ctx)
             return
-        if not self.waits or message.clock <= self.clock or self.asked not in (None, message.clock):
+        # One server may let who was evicted join later than asked for; views of several must be of one iteration.
+        is_other = len(self.servers) > 1 and message.clock != self.asked
+        if not self.waits or message.clock <= self.clock or is_other:
             return
         self.views[sender] = message
         if len(self.views) == len(self.servers):

@@ -103,9 +103,7 @@ class GradientCoding:
     def oracles(self) -> tuple[Promise, ...]:
         """Return what theory can say of a round's duration: its mean, variance and distribution function (of ``t``)."""
         home, source = "emuml.theory", "order statistics; Tandon et al. 2017, Wang et al. 2019"
-        arguments: dict[str, Any] = {"code": self.code, "collect": self.collect}
-        if self.stragglers != "cancel":
-            arguments["stragglers"] = self.stragglers
+        arguments = {"code": self.code, "collect": self.collect, "stragglers": self.stragglers}
         return (
             Promise("round_s", f"{home}:expected_round_time", arguments, source),
             Promise("round_s_variance", f"{home}:round_time_variance", arguments, source),
