@@ -59,7 +59,7 @@ def kernel(source):
     extension = Extension(
         name=".".join(source.with_suffix("").parts),
         sources=[source.as_posix()],
-        depends=[header.as_posix() for header in sorted(KERNELS.glob("*.pxd"))],
+        depends=[header.as_posix() for pattern in ("*.pxd", "*.h") for header in sorted(KERNELS.glob(pattern))],
         define_macros=tracing if switched_on("EMUML_TRACE") else [],
         extra_compile_args=compiler_flags(),
         optional=not switched_on("EMUML_REQUIRE_KERNELS"),
@@ -72,7 +72,7 @@ setup(
     ext_modules=[kernel(source) for source in sorted(KERNELS.glob("*.pyx"))],
     packages=[*find_packages(include=["emuml", "emuml.*"]), "emuml.topologies"],
     package_dir={"emuml.topologies": "topologies"},
-    package_data={"": ["py.typed", "*.pyi", "*.pxd"], "emuml.topologies": ["*.yaml", "*.json", "*.graphml"]},
+    package_data={"": ["py.typed", "*.pyi", "*.pxd", "*.h"], "emuml.topologies": ["*.yaml", "*.json", "*.graphml"]},
     # The compiled library is what a wheel needs; the .pyx travels in the sdist.
     exclude_package_data={"": ["*.pyx", "*.c"]},
 )

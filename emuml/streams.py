@@ -49,13 +49,38 @@ def stream_key(seed: int, node: str, stream: str) -> int:
     >>> stream_key(7, "worker-3", "batch/0").to_bytes(16, "little").hex()
     '67c69f02ca967832a01b8919ba344f0b'
     """
-    name = node.encode()
-    if not 0 <= seed <= _WORD:
-        raise UserError(f"got {seed!r}", "seed", "an integer >= 0 and < 2**64")
-    if len(name) > 0xFFFF:
-        raise UserError(f"the node name has {len(name)} bytes", "node", "at most 65535 bytes")
-    data = seed.to_bytes(8, "little") + len(name).to_bytes(2, "little") + name + stream.encode()
-    return int.from_bytes(blake2b(data, digest_size=16, person=b"emuml-stream-v1").digest(), "little")
+    return int.from_bytes(_digest(_stream_head(seed, node) + stream.encode()), "little")
+
+
+def stream_keys(seed: int, node: str, stems: str, count: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return the halves of the keys of ``count`` numbered streams: ``stream_key(seed, node, f"{stems}{number}")``.
+
+    Parameters
+    ----------
+    seed : int
+        As for :func:`stream_key`.
+    node : str
+        As for :func:`stream_key`.
+    stems : str
+        What the names of the streams begin with, such as ``compute/worker-``; the number follows.
+    count : int
+        How many streams there are, numbered from 0.
+
+    Returns
+    -------
+    lows, highs : ndarray of uint64, shape (count,)
+        See :func:`halves`.
+
+    Examples
+    --------
+    >>> lows, highs = stream_keys(7, "", "compute/worker-", 4)
+    >>> halves(stream_key(7, "", "compute/worker-3")) == (lows[3], highs[3])
+    True
+    """
+    head = _stream_head(seed, node) + stems.encode()
+    digests = b"".join([_digest(head + b"%d" % number) for number in range(count)])
+    keys = np.frombuffer(digests, "<u8").astype(np.uint64).reshape(count, 2)
+    return np.ascontiguousarray(keys[:, 0]), np.ascontiguousarray(keys[:, 1])
 
 
 def generator(seed: int, node: str, stream: str) -> np.random.Generator:
@@ -180,6 +205,20 @@ def subset_at(key: int, rows: int, size: int) -> NDArray[np.int64]:
     taken = np.zeros(rows, np.uint8)
     _kernels.subset(key & _WORD, key >> 64, size, taken)
     return np.flatnonzero(taken.view(np.bool_)).astype(np.int64, copy=False)
+
+
+def _stream_head(seed: int, node: str) -> bytes:
+    """Return what the keys of all streams of a node are hashes of, up to the stream's name."""
+    name = node.encode()
+    if not 0 <= seed <= _WORD:
+        raise UserError(f"got {seed!r}", "seed", "an integer >= 0 and < 2**64")
+    if len(name) > 0xFFFF:
+        raise UserError(f"the node name has {len(name)} bytes", "node", "at most 65535 bytes")
+    return seed.to_bytes(8, "little") + len(name).to_bytes(2, "little") + name
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16, person=b"emuml-stream-v1").digest()
 
 
 def _flat(positions: ArrayLike) -> tuple[NDArray[np.uint64], tuple[int, ...]]:

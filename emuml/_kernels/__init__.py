@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from emuml._kernels.reference import misfit
 
-KERNELS = ("draws", "decode", "csr")
+KERNELS = ("draws", "decode", "csr", "timing")
 """Modules of this package that are compiled."""
 
 
@@ -62,10 +62,13 @@ if IMPLEMENTATION == "compiled":
     from emuml._kernels.csr import csr_accumulate, csr_predict
     from emuml._kernels.decode import weighted_sum as _weighted_sum
     from emuml._kernels.draws import subset, uniform, uniforms, unit_exponential, unit_exponentials, word, words
+    from emuml._kernels.timing import key_exponentials, key_words
 else:
     from emuml._kernels.reference import (
         csr_accumulate,
         csr_predict,
+        key_exponentials,
+        key_words,
         subset,
         uniform,
         uniforms,
@@ -83,6 +86,8 @@ __all__ = [
     "choose",
     "csr_accumulate",
     "csr_predict",
+    "key_exponentials",
+    "key_words",
     "subset",
     "uniform",
     "uniforms",

@@ -8,79 +8,9 @@ Source of the generator: Salmon et al., "Parallel random numbers: as easy as 1, 
 Nothing is checked here: callers hand over contiguous arrays of equal length.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libc.string cimport memcpy
+from libc.stdint cimport uint8_t, uint64_t
 
-cdef extern from *:
-    """
-    #include <stdint.h>
-
-    /* High half of a 64 x 64 bit product, from 32-bit halves: for compilers without a 128-bit integer. */
-    static inline uint64_t emuml_high_portable(uint64_t a, uint64_t b) {
-        uint64_t a_low = a & 0xFFFFFFFFu, a_high = a >> 32, b_low = b & 0xFFFFFFFFu, b_high = b >> 32;
-        uint64_t low = a_low * b_low, cross = a_high * b_low, other = a_low * b_high;
-        uint64_t middle = (low >> 32) + (cross & 0xFFFFFFFFu) + other;  /* cannot overflow: < 2^64 */
-        return a_high * b_high + (cross >> 32) + (middle >> 32);
-    }
-
-    #ifdef __SIZEOF_INT128__
-    static inline uint64_t emuml_high(uint64_t a, uint64_t b) {
-        return (uint64_t)(((unsigned __int128)a * b) >> 64);
-    }
-    #else
-    #define emuml_high emuml_high_portable
-    #endif
-    """
-    uint64_t emuml_high(uint64_t a, uint64_t b) noexcept nogil
-    uint64_t emuml_high_portable(uint64_t a, uint64_t b) noexcept nogil
-
-
-cdef inline uint64_t first_word(uint64_t low, uint64_t high, uint64_t position) noexcept nogil:
-    # numpy increments the 256-bit counter before it makes a block, so position k is Philox counter k + 1.
-    cdef uint64_t a = position + 1, b = a == 0, c = 0, d = 0
-    cdef uint64_t first, second
-    cdef int turn
-    for turn in range(10):
-        first = emuml_high(<uint64_t>0xD2E7470EE14C6C93, a)
-        second = emuml_high(<uint64_t>0xCA5A826395121157, c)
-        a, b, c, d = (
-            second ^ b ^ low,
-            c * <uint64_t>0xCA5A826395121157,
-            first ^ d ^ high,
-            a * <uint64_t>0xD2E7470EE14C6C93,
-        )
-        low += <uint64_t>0x9E3779B97F4A7C15
-        high += <uint64_t>0xBB67AE8584CAA73B
-    return a
-
-
-cdef inline double uniform_of(uint64_t word) noexcept nogil:
-    return <double><int64_t>(word >> 11) * 1.1102230246251565e-16  # 2**-53
-
-
-cdef inline double exponential_of(uint64_t word) noexcept nogil:
-    # -log(1 - u) with 1 - u = whole * 2**-53 exactly; the method is explained at the twin.
-    cdef double whole = <double>(<int64_t>9007199254740992 - <int64_t>(word >> 11))
-    cdef double x, f, s, z, w, odd, even, r, halvings
-    cdef uint64_t bits
-    cdef int64_t above
-    memcpy(&bits, &whole, 8)
-    halvings = <double>(1076 - <int64_t>(bits >> 52))
-    bits = (bits & <uint64_t>0x000FFFFFFFFFFFFF) | <uint64_t>0x3FF0000000000000
-    memcpy(&x, &bits, 8)
-    above = x > 1.4142135623730951
-    x *= 1.0 - 0.5 * <double>above
-    halvings -= <double>above
-    f = x - 1.0
-    s = f / (2.0 + f)
-    z = s * s
-    w = z * z
-    odd = 0.6666666666666666 + w * (0.2857142857142857 + w * (
-        0.18181818181818182 + w * (0.13333333333333333 + w * 0.10526315789473684)))
-    even = 0.4 + w * (0.2222222222222222 + w * (
-        0.15384615384615385 + w * (0.11764705882352941 + w * 0.09523809523809523)))
-    r = z * (odd + z * even)
-    return halvings * 0.6931471805598903 - (f - (s * (f - r) + halvings * 5.497923018708371e-14))
+from emuml._kernels.philox cimport emuml_high, emuml_high_portable, exponential_of, first_word, uniform_of
 
 
 def multiply_high(uint64_t a, uint64_t b, bint portable):

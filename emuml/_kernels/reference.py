@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Number = TypeVar("Number", float, NDArray[np.float64])
+Words = NDArray[np.uint64]
 
 _WORD = (1 << 64) - 1
 _MULTIPLIERS = 0xD2E7470EE14C6C93, 0xCA5A826395121157
@@ -75,6 +76,23 @@ def exponentials_of(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None
     """Write the unit exponentials that given words stand for to ``out``."""
     x, exponent = np.frexp((np.uint64(1 << 53) - (words >> np.uint64(11))).astype(np.float64))
     out[:] = _negative_log(x, exponent.astype(np.float64))
+
+
+def key_words(lows: Words, highs: Words, position: int, out: Words, plain: bool = False) -> None:
+    """Write the word that each key has at ``position`` to ``out``; ``plain`` chooses among compiled loops only."""
+    for index, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
+        out[index] = word(low, high, position)
+
+
+def key_exponentials(
+    lows: Words, highs: Words, position: int, shift: float, scale: float, out: NDArray[np.float64]
+) -> None:
+    """Write ``shift + scale * e`` with the unit exponential ``e`` that each key has at ``position`` to ``out``."""
+    drawn = np.empty(out.shape, np.uint64)
+    key_words(lows, highs, position, drawn)
+    exponentials_of(drawn, out)
+    out *= scale
+    out += shift
 
 
 def _negative_log(x: Number, exponent: Number) -> Number:

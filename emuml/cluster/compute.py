@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from annotated_types import Ge, Le
@@ -22,7 +22,7 @@ from emuml import _kernels
 from emuml.errors import UserError
 from emuml.node import NodeId
 from emuml.spec import check
-from emuml.streams import halves, stream_key
+from emuml.streams import halves, stream_key, stream_keys
 
 if TYPE_CHECKING:
     from emuml.cluster.delays import DelayTrace as DelayTrace
@@ -34,6 +34,9 @@ Sampler = Callable[[int, float], float]
 
 Floats = NDArray[np.float64]
 
+Durations = Callable[[int, float, Floats], None]
+"""Maps (draw, load, out) to nothing: ``out[w]`` becomes what worker ``w``'s sampler gives for (draw, load)."""
+
 LEAST_S, MOST_S = 1e-12, 1e12
 """Bounds of declared times in seconds: beyond them the sums and squares that theory takes are no numbers any more."""
 
@@ -42,7 +45,8 @@ class ComputeModel(Protocol):
     """What every compute law answers; times are in seconds, ``load`` is dimensionless and positive.
 
     A law of finitely many durations may answer ``atoms(load)``, too: all of them in seconds, ascending, each once. Its
-    moments in theory are exact then.
+    moments in theory are exact then. A law that can draw for many workers at once answers ``vector(seed, workers)``:
+    :func:`durations`.
     """
 
     def sampler(self, seed: int, node: NodeId) -> Sampler:
@@ -66,6 +70,60 @@ class ComputeModel(Protocol):
         ...
 
 
+@runtime_checkable
+class VectorLaw(Protocol):
+    """A law that draws for many workers at once, with the bits of its samplers."""
+
+    def vector(self, seed: int, workers: int) -> Durations:
+        """Return what writes the durations of workers ``0..workers-1`` for one (draw, load)."""
+        ...
+
+
+def durations(law: ComputeModel, seed: int, workers: int) -> Durations:
+    """Return what draws the durations of all workers for one (draw, load) into an array.
+
+    Parameters
+    ----------
+    law : ComputeModel
+        Any law; those that offer ``vector(seed, workers)`` are asked for it, others one worker at a time.
+    seed : int
+        Seed of the experiment.
+    workers : int
+        Number of workers.
+
+    Returns
+    -------
+    callable
+        ``fill(draw, load, out)`` writes ``law.sampler(seed, NodeId("worker", w))(draw, load)``, bit for bit, to
+        ``out[w]`` of a contiguous array of float64 of shape (workers,): seconds.
+
+    Raises
+    ------
+    UserError, RunFailed
+        What the law's samplers raise.
+
+    Examples
+    --------
+    >>> law, out = ShiftedExponential(shift_s=0.05, mean_s=0.5), np.empty(4)
+    >>> durations(law, 7, 4)(0, 3.0, out)
+    >>> out[3] == law.sampler(7, NodeId("worker", 3))(0, 3.0)
+    True
+    """
+    if isinstance(law, VectorLaw):
+        return law.vector(seed, workers)
+    samplers = [law.sampler(seed, NodeId("worker", worker)) for worker in range(workers)]
+
+    def fill(draw: int, load: float, out: Floats) -> None:
+        out[:] = [duration(draw, load) for duration in samplers]
+
+    return fill
+
+
+def compute_keys(seed: int, workers: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return the halves of the keys of the workers' compute streams."""
+    return stream_keys(seed, "", "compute/worker-", workers)
+
+
 def check_quantiles(q: ArrayLike) -> Floats:
     """Return quantile levels as an array, refusing what lies outside [0, 1]."""
     levels = np.asarray(q, np.float64)
@@ -84,6 +142,10 @@ class _Certain:
     def sampler(self, seed: int, node: NodeId) -> Sampler:
         """See :class:`ComputeModel`."""
         return lambda draw, load: self.mean(load)
+
+    def vector(self, seed: int, workers: int) -> Durations:
+        """See :class:`VectorLaw`."""
+        return lambda draw, load, out: out.fill(self.mean(load))
 
     def variance(self, load: float = 1.0) -> float:
         """See :class:`ComputeModel`."""
@@ -185,6 +247,15 @@ class ShiftedExponential:
         if self.tail == "fixed":
             return lambda draw, load: load * shift_s + mean_s * draw_at(low, high, draw)
         return lambda draw, load: load * shift_s + (load * mean_s) * draw_at(low, high, draw)
+
+    def vector(self, seed: int, workers: int) -> Durations:
+        """See :class:`VectorLaw`."""
+        lows, highs = compute_keys(seed, workers)
+
+        def fill(draw: int, load: float, out: Floats) -> None:
+            _kernels.key_exponentials(lows, highs, draw, load * self.shift_s, self.scale_s(load), out)
+
+        return fill
 
     def mean(self, load: float = 1.0) -> float:
         """See :class:`ComputeModel`."""

@@ -16,7 +16,7 @@ from annotated_types import Ge, Gt, Le
 from numpy.typing import ArrayLike, NDArray
 
 from emuml import _kernels
-from emuml.cluster.compute import LEAST_S, MOST_S, Floats, Sampler, check_quantiles
+from emuml.cluster.compute import LEAST_S, MOST_S, Durations, Floats, Sampler, check_quantiles
 from emuml.cluster.delay_files import Recording, read
 from emuml.errors import RunFailed, UserError
 from emuml.memory import rebuilt, sealed
@@ -112,14 +112,23 @@ class DelayTrace:
 
     def sampler(self, seed: int, node: NodeId) -> Sampler:
         """See :class:`ComputeModel`; the column is the node's index, the seed is used for resampled rounds only."""
-        rounds, workers = self.delays.shape
-        if node.index >= workers:
-            raise UserError(f"{node} is not in the delay trace", _WHERE, f"worker indices below {workers}")
+        row = self._row(seed, node)
         column = self.delays[:, node.index].tolist()
-        row = _recorded(node, rounds) if self.order == "recorded" else _resampled(seed, rounds)
         if self.load == "scaled":
             return lambda draw, load: float(load * column[row(draw)])
         return lambda draw, load: float(column[row(draw)])
+
+    def vector(self, seed: int, workers: int) -> Durations:
+        """See :class:`~emuml.cluster.compute.VectorLaw`."""
+        # The first worker that is not in the trace is the one to name; if all are, an error names the first of all.
+        width = self.delays.shape[1]
+        row = self._row(seed, NodeId("worker", width if workers > width else 0))
+        delays = self.delays[:, :workers]
+
+        def fill(draw: int, load: float, out: Floats) -> None:
+            np.multiply(self._factor(load), delays[row(draw)], out=out)
+
+        return fill
 
     def mean(self, load: float = 1.0) -> float:
         """See :class:`ComputeModel`."""
@@ -143,6 +152,13 @@ class DelayTrace:
     def atoms(self, load: float = 1.0) -> Floats:
         """Return all durations in seconds, ascending, each once."""
         return np.unique(self._entries(load))
+
+    def _row(self, seed: int, node: NodeId) -> Callable[[int], int]:
+        """Return what gives the row of a draw, for a node that is in the trace."""
+        rounds, workers = self.delays.shape
+        if node.index >= workers:
+            raise UserError(f"{node} is not in the delay trace", _WHERE, f"worker indices below {workers}")
+        return _recorded(node, rounds) if self.order == "recorded" else _resampled(seed, rounds)
 
     def _entries(self, load: float) -> Floats:
         """Return all durations in seconds, ascending: the products that a sampler returns."""
@@ -240,6 +256,10 @@ class ErasureHeadDelays:
     def sampler(self, seed: int, node: NodeId) -> Sampler:
         """See :class:`ComputeModel` and :class:`DelayTrace`."""
         return self.trace.sampler(seed, node)
+
+    def vector(self, seed: int, workers: int) -> Durations:
+        """See :class:`~emuml.cluster.compute.VectorLaw`."""
+        return self.trace.vector(seed, workers)
 
     def mean(self, load: float = 1.0) -> float:
         """See :class:`ComputeModel`."""
