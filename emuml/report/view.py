@@ -6,6 +6,7 @@ A directory of a run that was interrupted has no summary; what it has is shown. 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
@@ -137,11 +138,22 @@ class View:
     def tally(self, name: str) -> Counter[int]:
         """Add up the histograms that were logged under a name, such as ``0:12 1:3``."""
         found: Counter[int] = Counter()
+        for value, times in self._pairs(name):
+            found[value] += int(times)
+        return found
+
+    def sums(self, name: str) -> dict[int, float]:
+        """Add up the amounts that were logged under a name for each worker, such as ``0:1.5 3:0.25``."""
+        found: dict[int, float] = {}
+        for worker, amount in self._pairs(name):
+            found[worker] = found.get(worker, 0.0) + float(amount)
+        return found
+
+    def _pairs(self, name: str) -> Iterator[tuple[int, str]]:
         for row in self.metrics.rows:
             for item in str(row.get(name) or "").split():
-                value, _, times = item.partition(":")
-                found[int(value)] += int(times)
-        return found
+                value, _, amount = item.partition(":")
+                yield int(value), amount
 
     @property
     def lost(self) -> list[str]:

@@ -214,8 +214,11 @@ class DiscardsSlow(async_server.Server):
 
     def apply(self, ctx, updates):
         ahead = max(self.completed)
-        late = [update for update in updates if update.clock + 1 < ahead]
-        nothing = [msgspec.structs.replace(update, value=np.zeros_like(update.value)) for update in late]
+        nothing = {
+            worker: msgspec.structs.replace(update, value=np.zeros_like(update.value))
+            for worker, update in updates.items()
+            if update.clock + 1 < ahead
+        }
         super().apply(ctx, nothing or updates)
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emuml.protocols.async_updates import ASP, BSP, SSP
+from emuml.protocols.async_updates.oracles import shares_of
 from emuml.stopping import Updates
 from tests.protocols.async_checks import recursion, starts, train
 
@@ -133,6 +134,33 @@ def test_nothing_is_lost_or_counted_twice_and_staleness_adds_up(case, barrier):
         in_flight = updates * (workers - 1) - total
         assert in_flight >= 0
         assert in_flight == sum(updates - read for read in read_at_the_end(run, workers))
+
+
+def test_updates_and_waiting_of_each_worker_by_hand():
+    """Worker 0 takes 1 s, worker 1 takes 2.5 s; a lead of 1 at most: worker 0 waits 0.5, then 1.5 s each time."""
+    run, _ = train(SSP(1), [[1.0, 2.5]] * 5, 4)
+
+    logs = [log.metrics for log in run.logs]
+    assert [log["worker_updates"] for log in logs] == ["0:2", "0:1 1:1", "0:1 1:1", "0:1 1:1"]
+    assert [log["worker_blocked_s"] for log in logs] == ["", "0:0.5", "0:1.5", "0:1.5"]
+    assert [log["blocked_s"] for log in logs] == [0.0, 0.5, 1.5, 1.5]
+
+
+@pytest.mark.slow
+@given(case=cases(), barrier=BARRIERS)
+def test_shares_of_workers_add_up_to_all_updates_and_all_waiting(case, barrier):
+    delays, rounds = case
+    workers = delays.shape[1]
+    run, _ = train(barrier, delays, rounds)
+
+    shares, pushed = [0] * workers, 0
+    for log in (item.metrics for item in run.logs):
+        for worker, count in shares_of(log["worker_updates"]).items():
+            shares[worker] += int(count)
+        pushed += workers
+        assert sum(shares) == pushed
+        assert sum(shares_of(log["worker_blocked_s"]).values()) == pytest.approx(log["blocked_s"], rel=1e-9)
+    assert shares == run.published[-1].parameters[:workers].tolist()
 
 
 def read_at_the_end(run, workers):

@@ -249,5 +249,21 @@ def test_staleness_is_counted_over_all_rounds(stale: View) -> None:
     assert f"{np.nansum(stale.metrics['blocked_s']):.4g} s in all" in text
 
 
+def test_updates_and_waiting_are_shared_out_among_the_workers(stale: View) -> None:
+    shares, waited_s = stale.tally("worker_updates"), stale.sums("worker_blocked_s")
+    assert shares.total() == 20 * 6
+    assert sum(waited_s.values()) == pytest.approx(np.nansum(stale.metrics["blocked_s"]), rel=1e-12)
+    text = text_of(staleness.section, stale)
+    assert "Updates by worker, of 120" in text
+    row = f">2</th><td>{shares[2]}</td><td>{shares[2] / 120:.4g}</td><td>{waited_s[2]:.4g}</td>"
+    assert row in text
+
+
+def test_runs_of_former_versions_are_shown_without_shares_of_workers(stale: View) -> None:
+    text = text_of(staleness.section, with_rows(stale, worker_updates=None, worker_blocked_s=None))
+    assert "Updates by staleness" in text
+    assert "Updates by worker" not in text
+
+
 def test_runs_in_step_have_no_section_on_staleness(partly: View) -> None:
     assert text_of(staleness.section, partly) == ""

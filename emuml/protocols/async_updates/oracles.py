@@ -7,6 +7,7 @@ worker ``p``.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +53,10 @@ def describe(run: Any, protocol: AsyncUpdates) -> None:
             of="worker",
         )
     run.at_end(_ends_whole, "rounds are published in order, each once for each life of the server")
+    run.at_end(
+        lambda finished: _shares_add_up(finished, protocol.barrier.in_step, protocol.on_lost == "wait"),
+        "logged shares of workers add up to the updates and to what the table holds",
+    )
     run.eventually("done", within_s=120.0)
 
 
@@ -59,6 +64,38 @@ def held(table: Any) -> list[int | None]:
     """Return for each worker how many pushes a table holds, or ``None`` if one is missing or there twice."""
     values = [int(value) for value in np.asarray(table)]
     return [value.bit_length() if value & (value + 1) == 0 else None for value in values]
+
+
+def shares_of(text: Any) -> dict[int, float]:
+    """Return what a round's log says of each worker: ``0:3 1:2.5`` as a mapping.
+
+    Examples
+    --------
+    >>> shares_of("0:3 1:2.5")
+    {0: 3.0, 1: 2.5}
+    """
+    pairs = (item.partition(":") for item in str(text).split())
+    return {int(worker): float(amount) for worker, _, amount in pairs}
+
+
+def _shares_add_up(finished: Any, in_step: bool, waits: bool) -> bool:
+    """Every applied push is some worker's; seconds of waiting are shared out, too, up to rounding."""
+    pushes: dict[int, float] = {}
+    last = 0
+    for log in (item.metrics for item in finished.logs):
+        shares, waited_s = shares_of(log["worker_updates"]), shares_of(log["worker_blocked_s"])
+        if log["round"] <= last:  # a new life of the server
+            pushes = {}
+        last = log["round"]
+        pushes = {worker: pushes.get(worker, 0.0) + shares.get(worker, 0.0) for worker in pushes.keys() | shares.keys()}
+        if sum(shares.values()) != sum(shares_of(log["staleness"]).values()):
+            return False
+        if not in_step and sum(pushes.values()) != log["updates"]:
+            return False
+        if not math.isclose(sum(waited_s.values()), log["blocked_s"], abs_tol=1e-9):
+            return False
+    table = held(finished.published[-1].parameters)
+    return not waits or all(pushes.get(worker, 0.0) == count for worker, count in enumerate(table))
 
 
 def _spread(server: Any) -> int:

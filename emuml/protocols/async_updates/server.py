@@ -12,6 +12,7 @@ gathers the slices of each round, and those of the last one before it stops.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from emuml.lazy import combine
@@ -65,6 +66,8 @@ class Server(Node):
         """Start counting what the next log reports."""
         self.staleness: Counter[int] = Counter()
         self.leads: Counter[int] = Counter()
+        self.applied: Counter[int] = Counter()
+        self.blocked: dict[int, float] = {}
         self.blocked_s = 0.0
 
     @property
@@ -123,22 +126,25 @@ class Server(Node):
             self.together[worker] = update
             self.step_together(ctx)
         else:
-            self.apply(ctx, [update])
+            self.apply(ctx, {worker: update})
 
     def step_together(self, ctx: Context) -> None:
         """Apply the pushes of one iteration once every worker that counts has pushed."""
         missing = set(range(self.workers)) - self.evicted - self.together.keys()
         if self.together and not missing:
-            updates = [self.together[worker] for worker in sorted(self.together)]
+            updates = {worker: self.together[worker] for worker in sorted(self.together)}
             self.together = {}
             self.apply(ctx, updates)
 
-    def apply(self, ctx: Context, updates: list[Update]) -> None:
-        """Make one update of the table, and see whether a round or the training is over."""
-        values: list[Array] = [update.value for update in updates]
-        self.staleness.update(self.table.version - update.version for update in updates)
+    def apply(self, ctx: Context, updates: dict[int, Update]) -> None:
+        """Make one update of the table with these workers' pushes, and see whether a round or the training is over."""
+        values: list[Array] = [update.value for update in updates.values()]
+        self.applied.update(updates.keys())
+        self.staleness.update(self.table.version - update.version for update in updates.values())
         push = values[0] if len(values) == 1 else combine([1.0] * len(values), values)
-        state, after = self.workload.apply(self.table.state, self.table.values, push, updates[0].clock)
+        state, after = self.workload.apply(
+            self.table.state, self.table.values, push, next(iter(updates.values())).clock
+        )
         self.table.on_step(after, state)
         rounds = self.table.version if self.barrier.in_step else self.pushes // self.workers
         if ctx.id == self.first:
@@ -163,7 +169,9 @@ class Server(Node):
             clock, since_s = self.waiting[worker]
             if self.ended or self.barrier.may_start(clock, members):
                 del self.waiting[worker]
-                self.blocked_s += ctx.now - since_s
+                waited_s = ctx.now - since_s
+                self.blocked_s += waited_s
+                self.blocked[worker] = self.blocked.get(worker, 0.0) + waited_s
                 self.leads[clock - slowest] += 1
                 view = View(ctx.incarnation, clock, self.table.version, slowest, self.table.values)
                 ctx.send(NodeId("worker", worker), view)
@@ -181,6 +189,8 @@ class Server(Node):
             "blocked_s": self.blocked_s,
             "evicted": len(self.evicted),
             "skipped": self.skipped,
+            "worker_updates": _text(self.applied),
+            "worker_blocked_s": _text({worker: total_s for worker, total_s in self.blocked.items() if total_s}),
         }
         self.count_anew()
         self.reported = round
@@ -227,6 +237,6 @@ def _mean(counts: Counter[int]) -> float:
     return sum(value * times for value, times in counts.items()) / max(counts.total(), 1)
 
 
-def _text(counts: Counter[int]) -> str:
-    """Return a histogram as text: ``0:12 1:3`` for twelve zeros and three ones."""
-    return " ".join(f"{value}:{counts[value]}" for value in sorted(counts))
+def _text(counts: Mapping[int, float]) -> str:
+    """Return a histogram as text: ``0:12 1:3`` for twelve zeros and three ones, or for amounts of workers 0 and 1."""
+    return " ".join(f"{value}:{counts[value]!r}" for value in sorted(counts))

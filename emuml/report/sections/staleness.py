@@ -1,4 +1,4 @@
-"""How stale updates were, and what the barrier cost: histograms of staleness and lead, and seconds spent waiting."""
+"""How stale updates were, what the barrier cost, and whom: histograms, shares of workers, and seconds of waiting."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ def _of_view(shown: Shown, view: View) -> list[Element]:
         _histogram(shown, view, "staleness", "Updates by staleness", "versions"),
         _histogram(shown, view, "lead", "Reads by lead over the slowest worker", "iterations"),
         _over_rounds(shown, view),
+        *([_of_workers(shown, view)] if view.tally("worker_updates") else []),
     ]
 
 
@@ -58,6 +59,19 @@ def _histogram(shown: Shown, view: View, name: str, words: str, unit: str) -> El
     kept = sorted(tally, key=lambda value: (-tally[value], value))[: shown.rows_max]
     rows = [[str(value), f"{tally[value]:,}", f"{tally[value] / tally.total():.4g}"] for value in sorted(kept)]
     return shown.figure(caption, [drawn], table([unit, "count", "share"], rows, f"{caption}, of {tally.total():,}"))
+
+
+def _of_workers(shown: Shown, view: View) -> Element:
+    """Show whose updates were applied: slow workers that are left behind have small shares."""
+    tally, waited_s = view.tally("worker_updates"), view.sums("worker_blocked_s")
+    caption = shown.of_run(view, "Updates by worker")
+    workers = range(max(tally.keys() | waited_s.keys(), default=0) + 1)
+    shares = np.array([tally[worker] for worker in workers]) / max(tally.total(), 1)
+    drawn = bars(shares, caption, "worker", "share", top=float(shares.max()) or 1.0)
+    least = sorted(workers, key=lambda worker: (tally[worker], worker))[: shown.rows_max]
+    rows = [[str(w), f"{tally[w]:,}", f"{shares[w]:.4g}", f"{waited_s.get(w, 0.0):.4g}"] for w in sorted(least)]
+    columns = ["worker", "count", "share", "seconds waited"]
+    return shown.figure(caption, [drawn], table(columns, rows, f"{caption}, of {tally.total():,}"))
 
 
 def _over_rounds(shown: Shown, view: View) -> Element:
