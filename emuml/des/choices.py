@@ -22,12 +22,19 @@ Events of a tie that have no choice of their own are ``timer/NODE/NAME/n`` and c
 
 from __future__ import annotations
 
-from collections import Counter
-
 from emuml.des.environment import Choose
 
 LEVELS = 6
 """Choices of a delay: 0 to 5 times the base beyond it."""
+
+
+class _Stem:
+    """A name without its number, and how many there were."""
+
+    __slots__ = ("count", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text, self.count = text, 0
 
 
 class Choices:
@@ -35,14 +42,18 @@ class Choices:
 
     def __init__(self, choose: Choose) -> None:
         self.choose = choose
-        self._counts: Counter[str] = Counter()
+        self._stems: dict[tuple[object, ...], _Stem] = {}
+        self._by_text: dict[str, _Stem] = {}
 
-    def name(self, kind: str, *parts: object) -> str:
-        """Return the name of the next thing of this kind."""
-        stem = f"{kind}/{'/'.join(map(str, parts))}"
-        count = self._counts[stem]
-        self._counts[stem] = count + 1
-        return f"{stem}/{count}"
+    def name(self, *parts: object) -> str:
+        """Return the name of the next thing of this kind: of ``kind, node, ...``, whose texts tell it from others."""
+        stem = self._stems.get(parts)
+        if stem is None:
+            text = "/".join(map(str, parts)) + "/"
+            stem = self._stems[parts] = self._by_text.setdefault(text, _Stem(text))
+        count = stem.count
+        stem.count = count + 1
+        return stem.text + str(count)
 
     def late_s(self, name: str, base_s: float) -> float:
         """Return how many seconds something takes beyond ``base_s``; what takes no time has no choice."""

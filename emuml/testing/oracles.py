@@ -164,6 +164,9 @@ def ask(oracle: Oracle, given: Any) -> bool | None:
         raise OracleError(oracle.name, f"{type(error).__name__}: {error}") from error
 
 
+_SENDS = (fx.Send, fx.SendLatest, fx.Broadcast)
+
+
 class Judge:
     """Applies a description to one run on the emulator."""
 
@@ -171,26 +174,40 @@ class Judge:
         self.description = description
         self.violation: Violation | None = None
         self.reached: set[str] = set()
+        self._unreached = list(description.reached)
+        self._steps: dict[str, list[Oracle]] = {}
         self.unmet: dict[str, Oracle] = {goal.name: goal for goal in description.goals}
 
     def after_step(self, nodes: Nodes, id: NodeId, now: float, effects: Sequence[fx.Effect], healed: bool) -> None:
         """Judge the nodes and what the step sent."""
         nodes.acting = id
-        for oracle in self.description.steps:
-            if oracle.of in ("", id.role) and ask(oracle, nodes) is False:
+        for oracle in self._of(id.role):
+            if ask(oracle, nodes) is False:
                 self._found(oracle, now, id, f"{oracle.name}, after a step of {id}")
                 return
-        if self.description.sends:
+        if effects and self.description.sends:
             self._judge_sends(nodes, id, now, effects)
-        for oracle in self.description.reached:
-            if oracle.name not in self.reached and ask(oracle, nodes):
-                self.reached.add(oracle.name)
+        if self._unreached:
+            self._note_reached(nodes)
         if healed and self.unmet:
             self.unmet = {name: goal for name, goal in self.unmet.items() if not ask(goal, nodes)}
 
+    def _of(self, role: str) -> list[Oracle]:
+        """Return what is judged after steps of a role."""
+        found = self._steps.get(role)
+        if found is None:
+            found = self._steps[role] = [oracle for oracle in self.description.steps if oracle.of in ("", role)]
+        return found
+
+    def _note_reached(self, nodes: Nodes) -> None:
+        new = {oracle.name for oracle in self._unreached if ask(oracle, nodes)}
+        if new:
+            self.reached |= new
+            self._unreached = [oracle for oracle in self._unreached if oracle.name not in new]
+
     def _judge_sends(self, nodes: Nodes, id: NodeId, now: float, effects: Sequence[fx.Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, (fx.Send, fx.SendLatest, fx.Broadcast)):
+            if isinstance(effect, _SENDS):
                 for to in effect.to if isinstance(effect, fx.Broadcast) else (effect.to,):
                     sent = Sent(id, to, effect.message, nodes)
                     for oracle in self.description.sends:

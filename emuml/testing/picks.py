@@ -44,16 +44,17 @@ class Picks:
 
     def __call__(self, name: str, n: int) -> int:
         """Return the pick, 0 <= pick < n."""
-        if self.now() > self._heal_s:
+        now = self.now()
+        if now > self._heal_s:
             return 0
         if self._ties and name.startswith("tie/"):
             pick = self._of_tie(name[4:].split("|"))
         else:
-            pick = min(self._levels.get(name, 0), n - 1)
+            pick = min(self._levels[name], n - 1) if name in self._levels else 0
         if pick == 0 and self._explore is not None:
             pick = self._explore(name, n)
             if pick:
-                self.recorded.append((name, pick, self.now()))
+                self.recorded.append((name, pick, now))
         return pick
 
     def _of_tie(self, names: list[str]) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -209,14 +210,7 @@ class Scenario(Strict):
 
     def cluster(self) -> Cluster:
         """Return the emulated cluster."""
-        delays = self.delays
-        return Cluster(
-            workers=self.workers,
-            compute=Constant(delays.compute) if delays.compute else Instant(),
-            network=Network(delays.network),
-            storage=Storage(latency_s=delays.storage),
-            detection=Detection(exit_s=delays.detector),
-        )
+        return cluster_of(self.workers, self.delays)
 
     def fault_plan(self) -> FaultPlan:
         """Return the faults in their clock form."""
@@ -234,6 +228,18 @@ class Scenario(Strict):
     def to_file(self, path: str | Path) -> None:
         """Write the JSON form."""
         Path(path).write_text(self.to_json(indent=1) + "\n")
+
+
+@lru_cache(256)
+def cluster_of(workers: int, delays: Delays) -> Cluster:
+    """Return the emulated cluster of so many workers; all runs of one size share it."""
+    return Cluster(
+        workers=workers,
+        compute=Constant(delays.compute) if delays.compute else Instant(),
+        network=Network(delays.network),
+        storage=Storage(latency_s=delays.storage),
+        detection=Detection(exit_s=delays.detector),
+    )
 
 
 def load(path: str | Path) -> Scenario:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -59,19 +60,32 @@ class Subject:
         UserError
             If this scenario does not fit, such as a number of workers that the code cannot have.
         """
-        made = self.make(scenario) if _takes_one(self.make) else self.make()
-        roster = Roster.of_counts(scenario.seed, Rounds(scenario.rounds), server=1, worker=scenario.workers)
+        made = self.make(scenario) if self._takes_scenario else self.make()
+        roster = _roster(scenario.seed, scenario.rounds, scenario.workers)
         if not hasattr(made, "nodes"):
             nodes = {NodeId.parse(id) if isinstance(id, str) else id: given for id, given in made.items()}
             return Built(nodes, Roster(tuple(sorted(nodes)), scenario.seed, roster.stop), 1.0)
-        problem = Probe(scenario.workers) if self.workload is None else self.workload(scenario)
+        problem = _probe(scenario.workers) if self.workload is None else self.workload(scenario)
         nodes = made.nodes(problem, roster)
         return Built(nodes, roster, problem.full_cost / scenario.workers, made, problem)
+
+    @cached_property
+    def _takes_scenario(self) -> bool:
+        return _takes_one(self.make)
 
     def survives(self, protocol: Any) -> Collection[str]:
         """Return the roles whose crashes the protocol says it survives."""
         found: Collection[str] = getattr(protocol, "survives", SURVIVES)
         return found
+
+
+@lru_cache(256)
+def _roster(seed: int, rounds: int, workers: int) -> Roster:
+    return Roster.of_counts(seed, Rounds(rounds), server=1, worker=workers)
+
+
+_probe = cache(Probe)
+"""Problems have no state: one serves all runs of its size."""
 
 
 def _takes_one(make: Make) -> bool:

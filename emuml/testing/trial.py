@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ from emuml.testing.watched import Watched
 EVENTS_MAX = 50_000
 """More events make no explored run but one that does not end."""
 VIOLATED = "violated"
+_OBJECTS = 50_000
+"""Between two collections of garbage: some ten runs, a few megabytes."""
 
 
 @dataclass
@@ -118,7 +121,8 @@ class Trier:
             built.unit_cost,
             choose=picks if asks else None,
         )
-        picks.now = lambda: float(emulator.env._now)
+        env = emulator.env
+        picks.now = lambda: env._now
         judge = Judge(self.description)
         nodes = Nodes(emulator.machines, emulator.trace)
         emulator.after_step = _watch(emulator, judge, nodes, self.budget.heal_s)
@@ -132,13 +136,15 @@ def _plan(scenario: Scenario) -> Any:
 
 
 def _watch(emulator: Watched, judge: Judge, nodes: Nodes, heal_s: float) -> Callable[..., str | None]:
+    env = emulator.env
+
     def after_step(id: Any, effects: list[Any]) -> str | None:
-        now = emulator.env._now
+        now = float(env._now)
         if emulator.result.events > EVENTS_MAX:
             text = f"{EVENTS_MAX} events until {now:.6g} s"
-            judge.violation = Violation(Signature("Livelock"), text, float(now), str(id))
+            judge.violation = Violation(Signature("Livelock"), text, now, str(id))
         else:
-            judge.after_step(nodes, id, float(now), effects, now >= heal_s)
+            judge.after_step(nodes, id, now, effects, now >= heal_s)
         return None if judge.violation is None else VIOLATED
 
     return after_step
@@ -153,9 +159,17 @@ def _waiting(emulator: Watched) -> dict[str, str]:
 
 @contextmanager
 def prepared() -> Iterator[None]:
-    """Set up once what all runs of a campaign need."""
-    with single_threaded():
-        yield
+    """Set up once what all runs of a campaign need.
+
+    A finished run is garbage in cycles: to collect it every 700 objects, as by default, takes a tenth of a campaign.
+    """
+    thresholds = gc.get_threshold()
+    gc.set_threshold(max(_OBJECTS, thresholds[0]) if thresholds[0] else 0, *thresholds[1:])
+    try:
+        with single_threaded():
+            yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 def short_id(scenario: Scenario) -> str:

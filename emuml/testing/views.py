@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emuml.message import Message
 from emuml.node import NodeId
@@ -26,7 +26,7 @@ class Seen:
     __slots__ = ("_node",)
 
     def __init__(self, node: Any) -> None:
-        object.__setattr__(self, "_node", node)
+        _hold(self, node)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._node, name)
@@ -35,29 +35,40 @@ class Seen:
         raise TypeError(f"an oracle must not change nodes: {name!r} of {type(self._node).__name__}")
 
 
+_hold = Seen._node.__set__  # type: ignore[attr-defined]
+
+
 class Group:
-    """The living nodes of a role, in the order of the roster; attributes are those of the node if the role has one."""
+    """The living nodes of a role, in the order of the roster; attributes are those of the node if the role has one.
 
-    __slots__ = ("_nodes", "_of")
+    One object serves a whole run, since most oracles ask for a group after every step: who lives is seen when asked.
+    """
 
-    def __init__(self, nodes: list[Seen], of: int) -> None:
-        self._nodes, self._of = nodes, of
+    __slots__ = ("_machines",)
+
+    def __init__(self, machines: Sequence[Machine]) -> None:
+        self._machines = machines
+
+    def _living(self) -> list[Seen]:
+        return [Seen(m.life.node) for m in self._machines if m.life is not None and m.life.events]
 
     def __len__(self) -> int:
-        return len(self._nodes)
+        return len(self._living())
 
     def __iter__(self) -> Iterator[Seen]:
-        return iter(self._nodes)
+        return iter(self._living())
 
     def __getitem__(self, index: int) -> Seen:
-        return self._nodes[index]
+        return self._living()[index]
 
     def __getattr__(self, name: str) -> Any:
-        if self._of != 1:
-            raise AttributeError(f"{self._of} nodes of this role: iterate over them to read {name!r}")
-        if not self._nodes:
+        machines = self._machines
+        if len(machines) != 1:
+            raise AttributeError(f"{len(machines)} nodes of this role: iterate over them to read {name!r}")
+        life = machines[0].life
+        if life is None or not life.events:
             raise NobodyLivesError(name)
-        return getattr(self._nodes[0], name)
+        return getattr(life.node, name)
 
 
 class Nodes:
@@ -75,14 +86,15 @@ class Nodes:
         self.trace = trace
         self.acting: NodeId | None = None
         self._by_id = {str(id): machine for id, machine in machines.items()}
-        self._by_role: dict[str, list[Machine]] = {}
+        by_role: dict[str, list[Machine]] = {}
         for id, machine in machines.items():
-            self._by_role.setdefault(id.role, []).append(machine)
+            by_role.setdefault(id.role, []).append(machine)
+        self._by_role = {role: Group(found) for role, found in by_role.items()}
 
     def __getitem__(self, name: str) -> Any:
-        machines = self._by_role.get(name)
-        if machines is not None:
-            return Group([Seen(m.life.node) for m in machines if m.life is not None and m.life.events], len(machines))
+        group = self._by_role.get(name)
+        if group is not None:
+            return group
         life = self._by_id[name].life
         if life is None or not life.events:
             raise NobodyLivesError(name)
@@ -96,8 +108,7 @@ class Nodes:
         return name in self._by_role or name in self._by_id
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(NamedTuple):
     """One message that a step sent."""
 
     sender: NodeId

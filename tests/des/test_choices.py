@@ -121,3 +121,10 @@ def test_without_an_explorer_nothing_is_named(monkeypatch):
 
     assert run.error is None
     assert len(seen.of("server-0", "message")) == 1
+
+
+def test_names_of_equal_texts_are_numbered_together():
+    choices = Choices(lambda name, n: 0)
+
+    names = [choices.name("compute", "worker-0", tag) for tag in (1, "1", 1, "2")]
+    assert names == ["compute/worker-0/1/0", "compute/worker-0/1/1", "compute/worker-0/1/2", "compute/worker-0/2/0"]
