@@ -23,12 +23,13 @@ def test_one_group_serves_a_run_and_shows_who_lives_now():
     trial = et.run(nodes(), CRASH, lambda run: run.always(look, "looks"), faults=et.faults(keep={"client"}))
     assert len(groups) == 1
     assert {0, 1} == set(sizes[1:])
-    assert sizes[-1] == 1 and trial.run.stopped == "done"
+    assert (sizes[-1], trial.run.stopped) == (1, "done")
 
 
 def test_nodes_are_read_and_never_set():
     def spoil(nodes):
-        nodes["keeper"][0].number = 3
+        for keeper in nodes["keeper"]:
+            keeper.number = 3
 
     with pytest.raises(et.OracleError, match="must not change nodes"):
         et.run(nodes(), Scenario(), lambda run: run.always(spoil, "spoils"))
