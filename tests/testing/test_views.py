@@ -30,6 +30,7 @@ def test_nodes_are_read_and_never_set():
     def spoil(nodes):
         for keeper in nodes["keeper"]:
             keeper.number = 3
+        return True
 
     with pytest.raises(et.OracleError, match="must not change nodes"):
         et.run(nodes(), Scenario(), lambda run: run.always(spoil, "spoils"))
