@@ -17,3 +17,8 @@ def checking() -> bool:
 def eager() -> bool:
     """Whether the emulator evaluates results when their task ends (``EMUML_EAGER=1``; check mode implies it)."""
     return _is_set("EMUML_EAGER") or checking()
+
+
+def pure() -> bool:
+    """Whether the event core in plain Python serves, with the same results (``EMUML_PURE=1``); slower."""
+    return _is_set("EMUML_PURE")

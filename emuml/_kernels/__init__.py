@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from emuml._kernels.reference import misfit
 
-KERNELS = ("draws", "decode", "csr", "timing")
+KERNELS = ("draws", "decode", "csr", "events", "timing")
 """Modules of this package that are compiled."""
 
 

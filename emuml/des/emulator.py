@@ -69,7 +69,7 @@ class Emulator:
         trace: Trace | None = None,
         versions: dict[str, str] | None = None,
     ) -> None:
-        self.env = Environment()
+        self.env = Environment(0.0)
         self.cluster, self.roster, self.unit_cost = cluster, roster, unit_cost
         self.choices = None if choose is None else Choices(choose)
         self.observers, self.log_sinks = tuple(observers), tuple(log_sinks)

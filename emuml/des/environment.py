@@ -1,16 +1,19 @@
 """A SimPy environment that also takes plain calls at absolute times, with SimPy's order of ties.
 
-Node events are not SimPy events: a :class:`Call` is a small entry in SimPy's own queue, ordered by (time, priority,
+Node events are not SimPy events: a :class:`Call` is a small entry in the same queue, ordered by (time, priority,
 schedule number) like everything else, so users' SimPy processes interleave with nodes exactly.
+
+The compiled environment serves unless ``EMUML_PURE=1`` when this module is imported, or the kernels were not built;
+``CORE`` says which. Both give the same results, bit for bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from heapq import heapify, heappop, heappush
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import simpy
+from emuml import switches
+from emuml._kernels import built
 
 URGENT, NORMAL, TIMER = 0, 1, 2
 """Classes of equal times: faults, all other events, node timers (contract 6.6)."""
@@ -18,116 +21,12 @@ URGENT, NORMAL, TIMER = 0, 1, 2
 Choose = Callable[[str, int], int]
 """Picks one of ``n`` legal things, 0 being what happens without interference."""
 
+CORE = "pure" if switches.pure() or not built("events") else "compiled"
+"""``"compiled"`` or ``"pure"``."""
 
-class Call:
-    """A function call in the event queue; duck-typed as a SimPy event.
+if TYPE_CHECKING or CORE == "pure":
+    from emuml.des.pure import Call, Environment, is_call, is_dead
+else:
+    from emuml.des.compiled import Call, Environment, is_call, is_dead
 
-    Calls of one ``lane`` happen in schedule order, also where ties are permuted: those of one link, or of one disk.
-    Without a lane a call is free. ``name`` says in a tie what it is; given where an explorer is asked.
-    """
-
-    __slots__ = ("args", "callbacks", "function", "lane", "name")
-
-    _ok = True
-    _value = None
-
-    def __init__(self, function: Callable[..., None], args: tuple[Any, ...]) -> None:
-        self.function = function
-        self.args = args
-        self.callbacks: tuple[Callable[[Call], None], ...] | None = _RUN
-        self.lane: Hashable = None
-        self.name = ""
-
-    def __repr__(self) -> str:
-        return f"<{self.function.__name__}>"
-
-
-def _run(call: Call) -> None:
-    call.function(*call.args)
-
-
-_RUN = (_run,)
-_DEAD: tuple[Callable[[Call], None], ...] = ()
-
-
-class Environment(simpy.Environment):
-    """SimPy's environment with calls at absolute times that can be cancelled."""
-
-    def __init__(self, initial_time: float = 0.0) -> None:
-        super().__init__(initial_time)
-        self.live = 0
-        self.dead = 0
-
-    def call_at(self, at: float, priority: int, function: Callable[..., None], *args: Any) -> Call:
-        """Call ``function(*args)`` at time ``at``; never before ``now``."""
-        call = Call(function, args)
-        heappush(self._queue, (at, priority, next(self._eid), call))  # type: ignore[misc]
-        self.live += 1
-        return call
-
-    def cancel(self, call: Call) -> None:
-        """Forget a call that has not happened; its entry leaves the queue later, with bounded delay."""
-        if call.callbacks is _RUN:
-            call.callbacks = _DEAD
-            self.live -= 1
-            self.dead += 1
-            if self.dead > self.live + 64:
-                self._compact()
-
-    def _compact(self) -> None:
-        self._queue[:] = [entry for entry in self._queue if not is_dead(entry[3])]
-        heapify(self._queue)
-        self.dead = 0
-
-    def next_time(self) -> float:
-        """Drop dead entries at the head of the queue and return the time of the first living one, or infinity."""
-        queue = self._queue
-        while queue and is_dead(queue[0][3]):
-            heappop(queue)
-            self.dead -= 1
-        return queue[0][0] if queue else float("inf")
-
-    def step(self) -> None:
-        """Process the next event, as SimPy does; count calls."""
-        event: object = self._queue[0][3] if self._queue else None
-        if isinstance(event, Call):
-            if event.callbacks is _DEAD:
-                self.dead -= 1
-            else:
-                self.live -= 1
-        super().step()
-
-    def step_tie(self, choose: Choose) -> None:
-        """Process one of the calls that are due first in one class, picked by ``choose("tie/NAME|NAME...", n)``."""
-        first = heappop(self._queue)
-        tied = [first]
-        while self._queue and self._queue[0][:2] == first[:2]:
-            tied.append(heappop(self._queue))
-        heads: dict[Hashable, Any] = {}
-        for entry in tied:
-            if is_call(entry[3]):
-                lane: Hashable = entry[3].lane  # type: ignore[attr-defined]
-                heads.setdefault(entry[2] if lane is None else lane, entry)
-        if is_call(first[3]) and len(heads) > 1:
-            entries = list(heads.values())
-            names = "|".join([_named(entry[3]) for entry in entries])
-            first = entries[choose(f"tie/{names}", len(entries))]
-        for entry in tied:
-            if entry is not first:
-                heappush(self._queue, entry)
-        heappush(self._queue, (first[0], -2, first[2], first[3]))  # type: ignore[misc]
-        self.step()
-
-
-def _named(call: Call) -> str:
-    return (call.name or call.function.__name__).replace("|", ":")
-
-
-def is_call(event: object) -> bool:
-    """Tell whether a queue entry is a call that will happen."""
-    return isinstance(event, Call) and event.callbacks is _RUN
-
-
-def is_dead(event: object) -> bool:
-    """Tell whether a queue entry was cancelled."""
-    return isinstance(event, Call) and event.callbacks is _DEAD
+__all__ = ["CORE", "NORMAL", "TIMER", "URGENT", "Call", "Choose", "Environment", "is_call", "is_dead"]

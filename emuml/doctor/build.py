@@ -21,6 +21,7 @@ PACKAGE = Path(emuml.__file__).resolve().parent
 SWITCHES = {
     "EMUML_CHECK": "violations of the node contract are looked for; slower",
     "EMUML_EAGER": "the emulator evaluates every result at once; slower",
+    "EMUML_PURE": "the event core in plain Python; slower",
     "EMUML_REFERENCE": "readable twins instead of compiled kernels; slower",
     "EMUML_DATA": "data sets are taken from this folder first",
     "EMUML_CHECKED": "the next build keeps bounds checks in the kernels",
