@@ -122,16 +122,22 @@ class Clusters:
     workers: tuple[int, int] = (2, 4)
     rounds: tuple[int, int] = (2, 4)
     seeds: Annotated[int, Gt(0)] = 4
+    servers: tuple[int, int] = (1, 1)
 
     def __post_init__(self) -> None:
-        for name, (low, high) in (("workers", self.workers), ("rounds", self.rounds)):
+        for name, (low, high) in (("workers", self.workers), ("rounds", self.rounds), ("servers", self.servers)):
             if not 1 <= low <= high:
                 raise UserError(f"got {(low, high)}", f"clusters.{name}", "(least, most), 1 <= least <= most")
 
 
-def clusters(workers: tuple[int, int] = (2, 4), rounds: tuple[int, int] = (2, 4), seeds: int = 4) -> Clusters:
-    """Return ranges of workers and rounds, and how many seeds of protocol streams are tried."""
-    return Clusters(workers, rounds, seeds)
+def clusters(
+    workers: tuple[int, int] = (2, 4),
+    rounds: tuple[int, int] = (2, 4),
+    seeds: int = 4,
+    servers: tuple[int, int] = (1, 1),
+) -> Clusters:
+    """Return ranges of workers, rounds and servers, and how many seeds of protocol streams are tried."""
+    return Clusters(workers, rounds, seeds, servers)
 
 
 DEFAULT_BUDGET = Budget()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
@@ -185,7 +186,11 @@ def run(
 
         return over_tcp(trier, given)
     with prepared():
-        return trier.run(given)
+        if "hypothesis" not in sys.modules:
+            return trier.run(given)
+        from emuml.testing.strategies import aimed
+
+        return aimed(trier, given)
 
 
 def _scenario(given: Scenario | str | Path) -> Scenario:

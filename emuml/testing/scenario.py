@@ -11,15 +11,17 @@ import json
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from emuml.cluster.cluster import Cluster, Detection, Network, Storage
 from emuml.cluster.compute import Constant, Instant
 from emuml.cluster.faults import Crash, FaultPlan
 from emuml.errors import UserError
 
+FORMAT: Final = 2
+"""The newest format of files; 1 has one server and names no test. All of them are read."""
 STEP_S = 0.1
 """Times of scenarios are multiples of it."""
 
@@ -160,7 +162,7 @@ class Scenario(Strict):
 
     Parameters
     ----------
-    workers, rounds : int
+    workers, servers, rounds : int
     seed : int
         Of the protocol's own streams only; it moves no delay.
     delays : Delays
@@ -170,8 +172,9 @@ class Scenario(Strict):
         Links keep order and lose nothing.
     """
 
-    format: Literal[1] = 1
+    format: Annotated[Literal[1, 2], AfterValidator(lambda _: FORMAT)] = FORMAT
     workers: Annotated[int, Field(ge=1)] = 2
+    servers: Annotated[int, Field(ge=1)] = 1
     rounds: Annotated[int, Field(ge=1)] = 2
     seed: Annotated[int, Field(ge=0)] = 0
     delays: Delays = Delays()
@@ -187,7 +190,8 @@ class Scenario(Strict):
     def size(self) -> tuple[Any, ...]:
         """Return what scenarios are compared by: the smaller, the simpler."""
         times = sum(fault.at_s + (fault.restart_after_s or 0.0) + len(fault.keep) for fault in self.faults)
-        return self.workers, self.rounds, len(self.faults), len(self.deviations), self.levels, times, self.seed
+        nodes, changes = self.workers + self.servers, (len(self.faults), len(self.deviations))
+        return nodes, self.servers, self.rounds, *changes, self.levels, times, self.seed
 
     def with_picks(self, picks: Iterable[tuple[str, int, float]]) -> Scenario:
         """Return the scenario with recorded picks (name, pick, time in seconds) as deviations and kept saves."""
@@ -210,7 +214,7 @@ class Scenario(Strict):
 
     def cluster(self) -> Cluster:
         """Return the emulated cluster."""
-        return cluster_of(self.workers, self.delays)
+        return cluster_of(self.workers, self.servers, self.delays)
 
     def fault_plan(self) -> FaultPlan:
         """Return the faults in their clock form."""
@@ -218,28 +222,48 @@ class Scenario(Strict):
             tuple(Crash(item.node, at_s=item.at_s, restart_after_s=item.restart_after_s) for item in self.faults)
         )
 
-    def to_json(self, indent: int | None = None) -> str:
-        """Return the JSON form, without what is as by default; format and kinds of faults are always there."""
-        form = {"format": self.format, **self.model_dump(mode="json", exclude_defaults=True, exclude_none=True)}
+    def to_json(self, indent: int | None = None, test: str = "") -> str:
+        """Return the JSON form, without what is as by default.
+
+        Format and kinds of faults are always there. The format is the least that can say what is said, so that older
+        versions read whatever they can.
+
+        Parameters
+        ----------
+        test : str
+            Which test the scenario is of, as ``FILE.py::NAME``.
+        """
+        form: dict[str, Any] = {
+            "format": 1 if self.servers == 1 and not test else 2,
+            **({"test": test} if test else {}),
+        }
+        form |= self.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
         for fault, item in zip(self.faults, form.get("faults", ()), strict=True):
             item["kind"] = fault.kind
         return json.dumps(form, indent=indent)
 
-    def to_file(self, path: str | Path) -> None:
+    def to_file(self, path: str | Path, test: str = "") -> None:
         """Write the JSON form."""
-        Path(path).write_text(self.to_json(indent=1) + "\n")
+        Path(path).write_text(self.to_json(1, test) + "\n")
 
 
 @lru_cache(256)
-def cluster_of(workers: int, delays: Delays) -> Cluster:
-    """Return the emulated cluster of so many workers; all runs of one size share it."""
+def cluster_of(workers: int, servers: int, delays: Delays) -> Cluster:
+    """Return the emulated cluster of so many nodes; all runs of one size share it."""
     return Cluster(
         workers=workers,
+        servers=servers,
         compute=Constant(delays.compute) if delays.compute else Instant(),
         network=Network(delays.network),
         storage=Storage(latency_s=delays.storage),
         detection=Detection(exit_s=delays.detector),
     )
+
+
+class _Stored(Scenario):
+    """A scenario as it is in a file."""
+
+    test: str = ""
 
 
 def load(path: str | Path) -> Scenario:
@@ -250,17 +274,28 @@ def load(path: str | Path) -> Scenario:
     UserError
         Naming the file, the field and what is allowed.
     """
+    return load_stored(path)[0]
+
+
+def load_stored(path: str | Path) -> tuple[Scenario, str]:
+    """Read a scenario, and which test it is of, as ``FILE.py::NAME``; empty where the file does not say it."""
     try:
-        return parsed(Path(path).read_text(), str(path))
-    except OSError as error:
+        text = Path(path).read_text()
+    except (OSError, UnicodeDecodeError) as error:
         raise UserError(str(error), str(path)) from None
+    return _read(text, str(path))
 
 
 def parsed(text: str, where: str = "scenario") -> Scenario:
     """Return the scenario of a JSON text."""
+    return _read(text, where)[0]
+
+
+def _read(text: str, where: str) -> tuple[Scenario, str]:
     try:
-        return Scenario.model_validate_json(text)
+        stored = _Stored.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
         raise UserError(first["msg"], f"{where}: {field}" if field else where) from None
+    return Scenario.model_construct(**{name: getattr(stored, name) for name in Scenario.model_fields}), stored.test

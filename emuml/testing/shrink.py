@@ -106,17 +106,26 @@ def shrink(trier: Trier, found: Trial) -> Shrunk:
 
 def fewer_workers(now: Scenario) -> Iterator[Scenario]:
     """Drop workers, most of them first, and renumber the others."""
-    for count in range(now.workers - 1, 0, -1):
-        for first in range(now.workers - count, -1, -1):
-            yield without_workers(now, first, count)
+    return _fewer(now, "worker", now.workers)
 
 
-def without_workers(now: Scenario, first: int, count: int) -> Scenario:
-    """Return the scenario without some workers and all that names them."""
-    gone = {f"worker-{first + i}" for i in range(count)}
+def fewer_servers(now: Scenario) -> Iterator[Scenario]:
+    """Drop servers in the same way; what a protocol cannot have does not fail in the same way either."""
+    return _fewer(now, "server", now.servers)
+
+
+def _fewer(now: Scenario, role: str, of: int) -> Iterator[Scenario]:
+    for count in range(of - 1, 0, -1):
+        for first in range(of - count, -1, -1):
+            yield without(now, role, first, count)
+
+
+def without(now: Scenario, role: str, first: int, count: int) -> Scenario:
+    """Return the scenario without some nodes of a role, ``"worker"`` or ``"server"``, and all that names them."""
+    gone = {f"{role}-{first + i}" for i in range(count)}
     kept = now.model_copy(
         update={
-            "workers": now.workers - count,
+            f"{role}s": getattr(now, f"{role}s") - count,
             "faults": tuple(fault for fault in now.faults if fault.node not in gone),
             "deviations": tuple(item for item in now.deviations if not gone & set(re.split(r"[/|]", item.name))),
         }
@@ -124,9 +133,9 @@ def without_workers(now: Scenario, first: int, count: int) -> Scenario:
 
     def renumber(match: re.Match[str]) -> str:
         index = int(match[1])
-        return f'"worker-{index - count if index > first else index}"'
+        return f'"{role}-{index - count if index > first else index}"'
 
-    return Scenario.model_validate_json(re.sub(r'"worker-(\d+)"', renumber, kept.to_json()))
+    return Scenario.model_validate_json(re.sub(rf'"{role}-(\d+)"', renumber, kept.to_json()))
 
 
 def fewer_rounds(now: Scenario) -> Iterator[Scenario]:
@@ -227,6 +236,7 @@ def least_seed(now: Scenario) -> Iterator[Scenario]:
 
 PASSES = (
     fewer_workers,
+    fewer_servers,
     fewer_rounds,
     fewer_faults,
     shorter_faults,

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from hypothesis import strategies as st
+from hypothesis import target
+from hypothesis.control import currently_in_test_context
+from hypothesis.errors import InvalidArgument
 
 from emuml.testing.scenario import CrashFault, Delays, Deviation, Scenario, base_of
+from emuml.testing.trial import Trial, Trier
 
 _LEVELS = 5
 
@@ -16,6 +21,7 @@ def scenarios(
     draw: st.DrawFn,
     workers: tuple[int, int] = (2, 4),
     rounds: tuple[int, int] = (1, 4),
+    servers: tuple[int, int] = (1, 1),
     crash: int = 2,
     deviations: int = 4,
     messages: tuple[str, ...] = (),
@@ -23,11 +29,11 @@ def scenarios(
     roles: tuple[str, ...] = ("worker",),
     horizon_s: float = 20.0,
 ) -> Scenario:
-    """Return a strategy of scenarios: numbers of workers and rounds, crashes, deviations by name, then the seed.
+    """Return a strategy of scenarios: numbers of nodes and rounds, crashes, deviations by name, then the seed.
 
     Parameters
     ----------
-    workers, rounds : (least, most)
+    workers, rounds, servers : (least, most)
     crash, deviations : int
         How many at most.
     messages : tuple of str
@@ -39,35 +45,50 @@ def scenarios(
     horizon_s : float
         Crashes come before it.
     """
-    count = draw(st.integers(*workers))
-    scenario = Scenario(workers=count, rounds=draw(st.integers(*rounds)))
-    faults = draw(st.lists(_crashes(count, roles, horizon_s), max_size=crash))
-    deviating = draw(st.lists(_deviations(count, messages, tag), max_size=deviations, unique_by=lambda item: item.name))
+    plain = Scenario(
+        workers=draw(st.integers(*workers)), servers=draw(st.integers(*servers)), rounds=draw(st.integers(*rounds))
+    )
+    faults = draw(st.lists(_crashes(plain, roles, horizon_s), max_size=crash))
+    deviating = draw(st.lists(_deviations(plain, messages, tag), max_size=deviations, unique_by=lambda item: item.name))
     changes: dict[str, Any] = {"faults": tuple(faults), "deviations": tuple(deviating)}
-    return scenario.model_copy(update={**changes, "seed": draw(st.integers(0, 3))})
+    return plain.model_copy(update={**changes, "seed": draw(st.integers(0, 3))})
+
+
+def aimed(trier: Trier, scenario: Scenario) -> Trial:
+    """Run a scenario; inside a test of Hypothesis its search is led to runs with many coverage points.
+
+    Of several runs of one example the first counts.
+    """
+    if not currently_in_test_context():
+        return trier.run(scenario)
+    trial = trier.run(scenario, covers=True)
+    with suppress(InvalidArgument):  # an observation is made once for each example
+        target(float(len(trial.points)), label="coverage points")
+    return trial
 
 
 def _tenths(least: int, most: int) -> st.SearchStrategy[float]:
     return st.integers(least, most).map(lambda n: n / 10)
 
 
-def _crashes(workers: int, roles: tuple[str, ...], horizon_s: float) -> st.SearchStrategy[CrashFault]:
-    names = [f"worker-{i}" for i in range(workers)] if "worker" in roles else []
-    names += [f"{role}-0" for role in roles if role != "worker"]
+def _crashes(plain: Scenario, roles: tuple[str, ...], horizon_s: float) -> st.SearchStrategy[CrashFault]:
+    counts = {"worker": plain.workers, "server": plain.servers}
+    names = [f"{role}-{i}" for role in sorted(roles, key="worker".__ne__) for i in range(counts.get(role, 1))]
     at_s, back_s = _tenths(0, int(10 * horizon_s)), _tenths(1, 50)
     return st.builds(CrashFault, node=st.sampled_from(names), at_s=at_s, restart_after_s=back_s)
 
 
-def _deviations(workers: int, messages: tuple[str, ...], tag: str) -> st.SearchStrategy[Deviation]:
-    worker, n, level = st.integers(0, workers - 1), st.integers(0, 5), st.integers(1, _LEVELS)
-    kinds = st.sampled_from(["", *messages])
-    return st.builds(lambda *drawn: _deviation(tag, *drawn), kinds, worker, st.booleans(), n, level)
+def _deviations(plain: Scenario, messages: tuple[str, ...], tag: str) -> st.SearchStrategy[Deviation]:
+    worker, server = st.integers(0, plain.workers - 1), st.integers(0, plain.servers - 1)
+    kinds, n, level = st.sampled_from(["", *messages]), st.integers(0, 5), st.integers(1, _LEVELS)
+    return st.builds(lambda *drawn: _deviation(tag, *drawn), kinds, worker, server, st.booleans(), n, level)
 
 
-def _deviation(tag: str, message: str, worker: int, to_worker: bool, n: int, level: int) -> Deviation:
+def _deviation(tag: str, message: str, worker: int, server: int, to_worker: bool, n: int, level: int) -> Deviation:
     delays, name = Delays(), f"worker-{worker}"
     if not message:
         late_s = level * base_of("compute", delays)
         return Deviation.model_validate({"compute": (name, tag, n), "late_s": late_s})
-    ends = ("server-0", name) if to_worker else (name, "server-0")
+    peer = f"server-{server}"
+    ends = (peer, name) if to_worker else (name, peer)
     return Deviation.model_validate({"message": (*ends, message, n), "late_s": level * base_of("message", delays)})

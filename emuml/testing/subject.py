@@ -61,7 +61,7 @@ class Subject:
             If this scenario does not fit, such as a number of workers that the code cannot have.
         """
         made = self.make(scenario) if self._takes_scenario else self.make()
-        roster = _roster(scenario.seed, scenario.rounds, scenario.workers)
+        roster = _roster(scenario.seed, scenario.rounds, scenario.workers, scenario.servers)
         if not hasattr(made, "nodes"):
             nodes = {NodeId.parse(id) if isinstance(id, str) else id: given for id, given in made.items()}
             return Built(nodes, Roster(tuple(sorted(nodes)), scenario.seed, roster.stop), 1.0)
@@ -80,8 +80,8 @@ class Subject:
 
 
 @lru_cache(256)
-def _roster(seed: int, rounds: int, workers: int) -> Roster:
-    return Roster.of_counts(seed, Rounds(rounds), server=1, worker=workers)
+def _roster(seed: int, rounds: int, workers: int, servers: int) -> Roster:
+    return Roster.of_counts(seed, Rounds(rounds), server=servers, worker=workers)
 
 
 _probe = cache(Probe)

@@ -14,6 +14,7 @@ from emuml.des.environment import Choose
 from emuml.errors import UserError
 from emuml.outcome import Run
 from emuml.testing.budget import DEFAULT_BUDGET, Budget
+from emuml.testing.coverage import Coverage, Point
 from emuml.testing.oracles import Description, Judge, Signature, Violation
 from emuml.testing.picks import Picks, Recorded
 from emuml.testing.scenario import Scenario
@@ -43,6 +44,8 @@ class Trial:
         Which *sometimes* were reached.
     dropped : int
         Faults that exceeded the budget.
+    points : set of Point
+        What was covered, where that was asked for; see :mod:`emuml.testing.coverage`.
     """
 
     scenario: Scenario
@@ -51,6 +54,7 @@ class Trial:
     reached: set[str] = field(default_factory=set)
     picks: Recorded = field(default_factory=list)
     dropped: int = 0
+    points: set[Point] = field(default_factory=set)
 
     @property
     def ok(self) -> bool:
@@ -93,7 +97,7 @@ class Trier:
         legal, dropped = self.budget.applied(scenario.faults, built.roster.ids, survives)
         return (scenario.model_copy(update={"faults": legal}) if legal != scenario.faults else scenario), dropped
 
-    def run(self, scenario: Scenario, explore: Choose | None = None, asks: bool = True) -> Trial:
+    def run(self, scenario: Scenario, explore: Choose | None = None, asks: bool = True, covers: bool = False) -> Trial:
         """Run one scenario.
 
         Parameters
@@ -102,6 +106,8 @@ class Trier:
             ``choose(name, n)``, for what the scenario does not name.
         asks : bool
             False: the emulator runs without any explorer, as if untested.
+        covers : bool
+            Whether coverage points are collected.
 
         Raises
         ------
@@ -123,12 +129,14 @@ class Trier:
         )
         env = emulator.env
         picks.now = lambda: env._now
-        judge = Judge(self.description)
+        judge, coverage = Judge(self.description), Coverage()
         nodes = Nodes(emulator.machines, emulator.trace)
         emulator.after_step = _watch(emulator, judge, nodes, self.budget.heal_s)
+        if covers:
+            emulator.cover = coverage.after_step
         run = emulator.run(self.budget.heal_s + self.description.within_s)
         judge.at_end(Finished(scenario, built.protocol, built.problem, run), _waiting(emulator))
-        return Trial(scenario, run, judge.violation, judge.reached, picks.recorded, dropped)
+        return Trial(scenario, run, judge.violation, judge.reached, picks.recorded, dropped, coverage.points)
 
 
 def _plan(scenario: Scenario) -> Any:

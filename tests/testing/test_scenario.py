@@ -10,7 +10,7 @@ import emuml.testing as et
 from emuml.cluster.faults import Crash
 from emuml.errors import UserError
 from emuml.testing.picks import Picks
-from emuml.testing.scenario import CrashFault, Deviation, Scenario, as_name, as_text, parsed
+from emuml.testing.scenario import CrashFault, Deviation, Scenario, as_name, as_text, load_stored, parsed
 
 FULL = Scenario(
     workers=3,
@@ -34,6 +34,23 @@ def test_the_empty_scenario_is_the_plain_run_and_says_little():
     assert json.loads(Scenario().to_json()) == {"format": 1}
 
 
+def test_files_of_the_first_format_load_and_are_still_written_where_it_says_enough():
+    first = '{"format": 1, "workers": 3}'
+    assert parsed(first) == Scenario(workers=3)
+    assert Scenario(workers=3).to_json() == first
+    several = Scenario(servers=2)
+    assert json.loads(several.to_json()) == {"format": 2, "servers": 2}
+    assert parsed(several.to_json()) == several
+
+
+def test_a_file_says_which_test_it_is_of(tmp_path):
+    FULL.to_file(tmp_path / "s.json", "test_it.py::test_it")
+
+    assert load_stored(tmp_path / "s.json") == (FULL, "test_it.py::test_it")
+    assert et.load(tmp_path / "s.json") == FULL
+    assert json.loads((tmp_path / "s.json").read_text())["format"] == 2
+
+
 def test_scenarios_survive_json_and_files(tmp_path):
     FULL.to_file(tmp_path / "s.json")
 
@@ -50,9 +67,10 @@ def test_scenarios_survive_json_and_files(tmp_path):
 @pytest.mark.parametrize(
     ("text", "field"),
     [
-        ('{"format": 2}', "format"),
+        ('{"format": 3}', "format"),
         ('{"wrokers": 2}', "wrokers"),
         ('{"workers": 0}', "workers"),
+        ('{"servers": 0}', "servers"),
         ('{"links": "datagram"}', "links"),
         ('{"faults": [{"kind": "cut", "node": "worker-1", "at_s": 1}]}', "faults.0.kind"),
         ('{"deviations": [{"late_s": 1.0}]}', "deviations.0"),
@@ -120,4 +138,5 @@ def test_faults_have_their_clock_form():
 
 def test_smaller_is_fewer_nodes_then_rounds_then_faults_then_deviations():
     one = FULL.model_copy(update={"deviations": FULL.deviations[:1]})
+    assert Scenario(rounds=9).size() < Scenario(workers=3).size() < Scenario(servers=2).size()
     assert Scenario(workers=2, rounds=9).size() < Scenario(workers=3).size() < one.size() < FULL.size()

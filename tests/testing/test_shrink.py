@@ -6,7 +6,7 @@ import emuml.testing as et
 from emuml.testing import shrink as module
 from emuml.testing.campaign import described
 from emuml.testing.scenario import CrashFault, Delays, Deviation, Scenario
-from emuml.testing.shrink import PASSES, shrink, without_workers
+from emuml.testing.shrink import PASSES, shrink, without
 from emuml.testing.subject import Subject
 from emuml.testing.trial import Trier
 from tests.mutants.exploration import MUTANTS
@@ -110,7 +110,7 @@ def test_a_worker_is_dropped_with_all_that_names_it_and_the_others_move_up():
             Deviation(tie=(("timer", "worker-0", "a", 0), ("timer", "worker-3", "a", 0))),
         ),
     )
-    dropped = without_workers(scenario, 1, 2)
+    dropped = without(scenario, "worker", 1, 2)
     assert [fault.node for fault in dropped.faults] == ["worker-0", "worker-1"]
     assert [item.name for item in dropped.deviations] == [
         "compute/worker-1/t/0",
@@ -122,6 +122,7 @@ def test_a_worker_is_dropped_with_all_that_names_it_and_the_others_move_up():
 def test_every_pass_proposes_what_is_smaller(step):
     rich = MANY.model_copy(
         update={
+            "servers": 2,
             "faults": (MANY.faults[0].model_copy(update={"keep": ("save/1/0",)}), *MANY.faults[1:]),
             "deviations": (*MANY.deviations, Deviation(lost=("client-0", "keeper-0", 0), count=3)),
         }

@@ -1,7 +1,8 @@
 """The bridge to Hypothesis: scenarios are drawn in few structured steps, and shrink to the empty one."""
 
 import pytest
-from hypothesis import HealthCheck, Phase, example, find, given, settings
+from hypothesis import HealthCheck, Phase, example, find, given, settings, target
+from hypothesis.errors import InvalidArgument
 
 import emuml.testing as et
 from emuml.protocols.async_updates import SSP, AsyncUpdates
@@ -51,3 +52,29 @@ def test_a_planted_bug_is_found_and_hypothesis_shrinks_it_by_structure():
 def test_who_may_crash_can_be_said(scenario):
     assert {fault.node for fault in scenario.faults} <= {"server-0"}
     assert scenario.deviations == ()
+
+
+@given(et.scenarios(servers=(1, 3), crash=2, roles=("server", "worker"), messages=("View",), deviations=2))
+def test_servers_are_drawn_crash_and_are_named(scenario):
+    there = {f"server-{i}" for i in range(scenario.servers)} | {f"worker-{i}" for i in range(scenario.workers)}
+    assert 1 <= scenario.servers <= 3
+    assert {fault.node for fault in scenario.faults} <= there
+    named = [part for item in scenario.deviations for part in item.name.split("/") if part[-2:-1] == "-"]
+    assert set(named) <= there
+
+
+def test_the_search_is_led_to_runs_that_cover_much():
+    told = []
+
+    @settings(max_examples=3, database=None)
+    @given(scenario=SCENARIOS)
+    def aimed(scenario):
+        for _ in range(2):  # the second one leaves the first observation as it is
+            trial = et.run(lambda: AsyncUpdates(barrier=SSP(2)), scenario)
+        with pytest.raises(InvalidArgument, match="coverage points"):
+            target(1.0, label="coverage points")
+        told.append(len(trial.points))
+
+    aimed()
+    assert min(told) > 5
+    assert not et.run(lambda: AsyncUpdates(barrier=SSP(2)), Scenario()).points  # outside of Hypothesis

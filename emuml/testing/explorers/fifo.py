@@ -14,7 +14,8 @@ class Fifo:
 
     def __init__(self, ground: Ground) -> None:
         smallest = ground.smallest()
-        largest = ground.fitting(ground.clusters.workers[1], ground.clusters.rounds[1], 0)
+        ranges = ground.clusters
+        largest = ground.fitting(ranges.workers[1], ranges.rounds[1], 0, ranges.servers[1])
         plain = ground.plain(largest)
         grid = [
             largest.model_copy(update={"faults": (CrashFault(node=node, at_s=at_s, restart_after_s=back_s),)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Protocol
 
 from emuml.des.environment import Choose
@@ -63,6 +64,11 @@ class Explorer(Protocol):
         """Return run number ``index``, or ``None`` if there are no more."""
 
 
+def _around(first: int, ends: tuple[int, int]) -> list[int]:
+    """Return the numbers of a range, both ends included, from one of them on, round about."""
+    return [*range(first, ends[1] + 1), *range(ends[0], first)]
+
+
 @dataclass
 class Ground:
     """Shared by the explorers of a campaign."""
@@ -70,24 +76,24 @@ class Ground:
     trier: Trier
     clusters: Clusters
     seed: int
-    _plain: dict[tuple[int, int], Plain] = field(default_factory=dict)
-    _refused: set[int] = field(default_factory=set)
+    _plain: dict[tuple[int, int, int], Plain] = field(default_factory=dict)
+    _refused: set[tuple[int, int]] = field(default_factory=set)
 
     def plain(self, scenario: Scenario) -> Plain:
-        """Return what the plain run of so many workers and rounds has."""
-        key = scenario.workers, scenario.rounds
+        """Return what the plain run of so many workers, servers and rounds has."""
+        key = scenario.workers, scenario.servers, scenario.rounds
         if key not in self._plain:
             self._plain[key] = self._observed(*key)
         return self._plain[key]
 
-    def _observed(self, workers: int, rounds: int) -> Plain:
+    def _observed(self, workers: int, servers: int, rounds: int) -> Plain:
         asked: list[tuple[str, int]] = []
 
         def note(name: str, n: int) -> int:
             asked.append((name, n))
             return 0
 
-        scenario = Scenario(workers=workers, rounds=rounds)
+        scenario = Scenario(workers=workers, servers=servers, rounds=rounds)
         built = self.trier.subject.build(scenario)
         survives: Collection[str] = self.trier.subject.survives(built.protocol)
         run = self.trier.run(scenario, note).run
@@ -96,25 +102,27 @@ class Ground:
 
     def smallest(self) -> Scenario:
         """Return the least scenario of the ranges that fits."""
-        return self.fitting(self.clusters.workers[0], self.clusters.rounds[0], 0)
+        ranges = self.clusters
+        return self.fitting(ranges.workers[0], ranges.rounds[0], 0, ranges.servers[0])
 
     def scenario(self, draws: Draws) -> Scenario:
         """Return a scenario of the ranges, without faults."""
         ranges = self.clusters
         workers, rounds = draws.between(*ranges.workers), draws.between(*ranges.rounds)
-        return self.fitting(workers, rounds, draws.below(ranges.seeds))
+        seed, (least, most) = draws.below(ranges.seeds), ranges.servers
+        return self.fitting(workers, rounds, seed, least if least == most else draws.between(least, most))
 
-    def fitting(self, workers: int, rounds: int, seed: int) -> Scenario:
-        """Return the scenario with the next number of workers, round about, that the protocol takes."""
-        low, high = self.clusters.workers
-        for step in range(high - low + 1):
-            scenario = Scenario(workers=low + (workers - low + step) % (high - low + 1), rounds=rounds, seed=seed)
-            if scenario.workers in self._refused:
+    def fitting(self, workers: int, rounds: int, seed: int, servers: int) -> Scenario:
+        """Return the scenario with the next numbers of servers and workers, round about, that the protocol takes."""
+        ranges = self.clusters
+        for counts in product(_around(servers, ranges.servers), _around(workers, ranges.workers)):
+            if counts in self._refused:
                 continue
+            scenario = Scenario(servers=counts[0], workers=counts[1], rounds=rounds, seed=seed)
             try:
                 self.plain(scenario)
             except UserError as error:
-                self._refused.add(scenario.workers)
+                self._refused.add(counts)
                 self._why = error
             else:
                 return scenario
