@@ -62,13 +62,16 @@ if IMPLEMENTATION == "compiled":
     from emuml._kernels.csr import csr_accumulate, csr_predict
     from emuml._kernels.decode import weighted_sum as _weighted_sum
     from emuml._kernels.draws import subset, uniform, uniforms, unit_exponential, unit_exponentials, word, words
-    from emuml._kernels.timing import key_exponentials, key_words
+    from emuml._kernels.timing import cover_time, exponential_rounds, key_exponentials, key_words, mark_used
 else:
     from emuml._kernels.reference import (
+        cover_time,
         csr_accumulate,
         csr_predict,
+        exponential_rounds,
         key_exponentials,
         key_words,
+        mark_used,
         subset,
         uniform,
         uniforms,
@@ -84,10 +87,13 @@ __all__ = [
     "KERNELS",
     "built",
     "choose",
+    "cover_time",
     "csr_accumulate",
     "csr_predict",
+    "exponential_rounds",
     "key_exponentials",
     "key_words",
+    "mark_used",
     "subset",
     "uniform",
     "uniforms",

@@ -95,6 +95,86 @@ def key_exponentials(
     out += shift
 
 
+def cover_time(times: NDArray[np.float64], group_of: NDArray[np.int64], groups: int) -> float:
+    """Return the time with which every group has its first; infinite if one has none."""
+    firsts = np.full(groups, np.inf)
+    np.minimum.at(firsts, group_of, times)
+    return float(firsts.max())
+
+
+def mark_used(
+    times: NDArray[np.float64],
+    at: float,
+    count: int,
+    group_of: NDArray[np.int64],
+    groups: int,
+    used: NDArray[np.uint8],
+) -> None:
+    """Mark in ``used`` whose answers a round uses that closes with ``at``; if that is infinite, all that come.
+
+    ``count`` answers close a round (0: no number does), or an answer of each of the ``groups`` (0: no cover does). Of
+    equal times the lower workers' are first.
+    """
+    used[:] = times < at
+    covered = {int(group) for group in group_of[used.astype(np.bool_)]} if groups else set()
+    for worker in np.flatnonzero(times == at).tolist() if at < np.inf else []:
+        used[worker] = 1
+        if groups:
+            covered.add(int(group_of[worker]))
+        if used.sum() == count or (groups and len(covered) == groups):
+            return
+
+
+def exponential_rounds(
+    lows: Words,
+    highs: Words,
+    first: int,
+    start: float,
+    shift: float,
+    scale: float,
+    count: int,
+    group_of: NDArray[np.int64],
+    groups: int,
+    to_all: bool,
+    decided: NDArray[np.float64],
+    ended: NDArray[np.float64],
+    used: NDArray[np.uint8],
+) -> None:
+    """Write when rounds are decided and end whose workers all begin when the one before ends.
+
+    Round ``i`` uses the draws at position ``first + i``; ``to_all`` makes it last until the last answer. ``used`` has
+    no rows where nobody asks whose answers were used.
+    """
+    drawn = np.empty(lows.shape, np.uint64)
+    for i in range(len(decided)):
+        key_words(lows, highs, first + i, drawn)
+        mine = used[i] if len(used) else np.empty(0, np.uint8)
+        decided[i], last = word_round(drawn, start, shift, scale, count, group_of, groups, mine)
+        ended[i] = start = last if to_all else float(decided[i])
+
+
+def word_round(
+    words: Words,
+    start: float,
+    shift: float,
+    scale: float,
+    count: int,
+    group_of: NDArray[np.int64],
+    groups: int,
+    used: NDArray[np.uint8],
+) -> tuple[float, float]:
+    """Return when one round of given words is decided and when its last answer comes; mark whose answers it uses."""
+    times = np.empty(words.shape)
+    exponentials_of(words, times)
+    times = start + (shift + scale * times)
+    at = float(np.sort(times)[count - 1]) if count else np.inf
+    if groups:
+        at = min(at, cover_time(times, group_of, groups))
+    if len(used):
+        mark_used(times, at, count, group_of, groups, used)
+    return at, float(times.max())
+
+
 def _negative_log(x: Number, exponent: Number) -> Number:
     """Return ``-log(x * 2**(exponent - 53))`` for x in [0.5, 1), with an error below 1 unit in the last place.
 

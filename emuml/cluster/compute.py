@@ -9,16 +9,17 @@ fixed order; ``cdf`` and ``ppf`` serve theory and calibration and may use the pl
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 import numpy as np
 from annotated_types import Ge, Le
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from emuml import _kernels
+from emuml.durations import Durations, Floats, Sampler, Words
+from emuml.durations import durations as durations
 from emuml.errors import UserError
 from emuml.node import NodeId
 from emuml.spec import check
@@ -29,14 +30,6 @@ if TYPE_CHECKING:
     from emuml.cluster.delays import ErasureHeadDelays as ErasureHeadDelays
     from emuml.cluster.delays import erasurehead_delays as erasurehead_delays
 
-Sampler = Callable[[int, float], float]
-"""Maps (draw, load) to seconds: pure, so that the same draw always takes the same time."""
-
-Floats = NDArray[np.float64]
-
-Durations = Callable[[int, float, Floats], None]
-"""Maps (draw, load, out) to nothing: ``out[w]`` becomes what worker ``w``'s sampler gives for (draw, load)."""
-
 LEAST_S, MOST_S = 1e-12, 1e12
 """Bounds of declared times in seconds: beyond them the sums and squares that theory takes are no numbers any more."""
 
@@ -46,7 +39,7 @@ class ComputeModel(Protocol):
 
     A law of finitely many durations may answer ``atoms(load)``, too: all of them in seconds, ascending, each once. Its
     moments in theory are exact then. A law that can draw for many workers at once answers ``vector(seed, workers)``:
-    :func:`durations`.
+    see :func:`~emuml.durations.durations`, which is found here, too.
     """
 
     def sampler(self, seed: int, node: NodeId) -> Sampler:
@@ -70,60 +63,6 @@ class ComputeModel(Protocol):
         ...
 
 
-@runtime_checkable
-class VectorLaw(Protocol):
-    """A law that draws for many workers at once, with the bits of its samplers."""
-
-    def vector(self, seed: int, workers: int) -> Durations:
-        """Return what writes the durations of workers ``0..workers-1`` for one (draw, load)."""
-        ...
-
-
-def durations(law: ComputeModel, seed: int, workers: int) -> Durations:
-    """Return what draws the durations of all workers for one (draw, load) into an array.
-
-    Parameters
-    ----------
-    law : ComputeModel
-        Any law; those that offer ``vector(seed, workers)`` are asked for it, others one worker at a time.
-    seed : int
-        Seed of the experiment.
-    workers : int
-        Number of workers.
-
-    Returns
-    -------
-    callable
-        ``fill(draw, load, out)`` writes ``law.sampler(seed, NodeId("worker", w))(draw, load)``, bit for bit, to
-        ``out[w]`` of a contiguous array of float64 of shape (workers,): seconds.
-
-    Raises
-    ------
-    UserError, RunFailed
-        What the law's samplers raise.
-
-    Examples
-    --------
-    >>> law, out = ShiftedExponential(shift_s=0.05, mean_s=0.5), np.empty(4)
-    >>> durations(law, 7, 4)(0, 3.0, out)
-    >>> bool(out[3] == law.sampler(7, NodeId("worker", 3))(0, 3.0))
-    True
-    """
-    if isinstance(law, VectorLaw):
-        return law.vector(seed, workers)
-    samplers = [law.sampler(seed, NodeId("worker", worker)) for worker in range(workers)]
-
-    def fill(draw: int, load: float, out: Floats) -> None:
-        out[:] = [duration(draw, load) for duration in samplers]
-
-    return fill
-
-
-def compute_keys(seed: int, workers: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return the halves of the keys of the workers' compute streams."""
-    return stream_keys(seed, "", "compute/worker-", workers)
-
-
 def check_quantiles(q: ArrayLike) -> Floats:
     """Return quantile levels as an array, refusing what lies outside [0, 1]."""
     levels = np.asarray(q, np.float64)
@@ -144,7 +83,7 @@ class _Certain:
         return lambda draw, load: self.mean(load)
 
     def vector(self, seed: int, workers: int) -> Durations:
-        """See :class:`VectorLaw`."""
+        """See :class:`~emuml.durations.VectorLaw`."""
         return lambda draw, load, out: out.fill(self.mean(load))
 
     def variance(self, load: float = 1.0) -> float:
@@ -249,13 +188,21 @@ class ShiftedExponential:
         return lambda draw, load: load * shift_s + (load * mean_s) * draw_at(low, high, draw)
 
     def vector(self, seed: int, workers: int) -> Durations:
-        """See :class:`VectorLaw`."""
-        lows, highs = compute_keys(seed, workers)
+        """See :class:`~emuml.durations.VectorLaw`."""
+        lows, highs = self.keys(seed, workers)
 
         def fill(draw: int, load: float, out: Floats) -> None:
-            _kernels.key_exponentials(lows, highs, draw, load * self.shift_s, self.scale_s(load), out)
+            _kernels.key_exponentials(lows, highs, draw, *self.line(load), out)
 
         return fill
+
+    def keys(self, seed: int, workers: int) -> tuple[Words, Words]:
+        """See :class:`~emuml.durations.ExponentialDraws`."""
+        return stream_keys(seed, "", "compute/worker-", workers)
+
+    def line(self, load: float) -> tuple[float, float]:
+        """See :class:`~emuml.durations.ExponentialDraws`."""
+        return load * self.shift_s, self.scale_s(load)
 
     def mean(self, load: float = 1.0) -> float:
         """See :class:`ComputeModel`."""

@@ -16,8 +16,9 @@ from annotated_types import Ge, Gt, Le
 from numpy.typing import ArrayLike, NDArray
 
 from emuml import _kernels
-from emuml.cluster.compute import LEAST_S, MOST_S, Durations, Floats, Sampler, check_quantiles
+from emuml.cluster.compute import LEAST_S, MOST_S, check_quantiles
 from emuml.cluster.delay_files import Recording, read
+from emuml.durations import Durations, Floats, Sampler
 from emuml.errors import RunFailed, UserError
 from emuml.memory import rebuilt, sealed
 from emuml.node import NodeId
@@ -119,7 +120,7 @@ class DelayTrace:
         return lambda draw, load: float(column[row(draw)])
 
     def vector(self, seed: int, workers: int) -> Durations:
-        """See :class:`~emuml.cluster.compute.VectorLaw`."""
+        """See :class:`~emuml.durations.VectorLaw`."""
         # The first worker that is not in the trace is the one to name; if all are, an error names the first of all.
         width = self.delays.shape[1]
         row = self._row(seed, NodeId("worker", width if workers > width else 0))
@@ -258,7 +259,7 @@ class ErasureHeadDelays:
         return self.trace.sampler(seed, node)
 
     def vector(self, seed: int, workers: int) -> Durations:
-        """See :class:`~emuml.cluster.compute.VectorLaw`."""
+        """See :class:`~emuml.durations.VectorLaw`."""
         return self.trace.vector(seed, workers)
 
     def mean(self, load: float = 1.0) -> float:
