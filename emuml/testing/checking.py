@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal, Protocol, cast
 
 from emuml.errors import UserError
@@ -13,6 +14,7 @@ from emuml.testing.budget import DEFAULT_BUDGET, DEFAULT_CLUSTERS, Budget, Clust
 from emuml.testing.campaign import Campaign, described, explore
 from emuml.testing.explorers import Name
 from emuml.testing.oracles import Description
+from emuml.testing.places import place_of
 from emuml.testing.report import report
 from emuml.testing.scenario import Scenario, load, parsed
 from emuml.testing.store import FAILURES, Store
@@ -73,8 +75,10 @@ class Check:
             return f"never reached in {campaign.runs} runs: {', '.join(campaign.missed)}"
         failure = campaign.failure
         scenario = failure.trial.recorded()
-        path = self._store.keep(scenario)
-        text = report(failure.trial, failure.found_after, f"{self.name}.replay({str(path)!r})", self.name)
+        place = place_of(self)
+        path = self._store.keep(scenario, place)
+        command = f"emuml replay {quote(str(path))}" if place else f"{self.name}.replay({str(path)!r})"
+        text = report(failure.trial, failure.found_after, command, self.name)
         if failure.nondeterministic:
             text = f"the recorded scenario does not fail in the same way (nondeterminism); not shrunk\n\n{text}"
         return text
@@ -87,10 +91,14 @@ class Check:
         CheckFailed
             If an oracle objects.
         """
-        options = self.options
-        trial = run(self.make, scenario, self.describe, faults=options["faults"], workload=options["workload"])
+        trial = self.tried(scenario)
         if not trial.ok:
             raise CheckFailed(report(trial, test=self.name))
+
+    def tried(self, scenario: Scenario | str | Path) -> Trial:
+        """Run one scenario and return what came of it."""
+        options = self.options
+        return run(self.make, scenario, self.describe, faults=options["faults"], workload=options["workload"])
 
 
 def _from_environment() -> dict[str, int]:

@@ -34,11 +34,11 @@ class Store:
                 continue
         return found
 
-    def keep(self, scenario: Scenario) -> Path:
-        """Write a scenario and return its path."""
+    def keep(self, scenario: Scenario, place: str = "") -> Path:
+        """Write a scenario, with the place of its test, and return its path."""
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / f"{self._name}-{short_id(scenario)}.json"
-        scenario.to_file(path)
+        scenario.to_file(path, place)
         return path
 
     def forget(self, scenario: Scenario) -> None:
