@@ -64,7 +64,14 @@ class PeerChanged(msgspec.Struct, frozen=True):
     state: PeerState
 
 
-Event = Started | Received | TimerFired | Computed | SaveDone | LoadDone | PeerChanged
+class Handed(msgspec.Struct, frozen=True):
+    """An array tier calls a handler of its own with what many events would bring."""
+
+    handler: str
+    arguments: tuple[Any, ...]
+
+
+Event = Started | Received | TimerFired | Computed | SaveDone | LoadDone | PeerChanged | Handed
 
 
 class Send(msgspec.Struct, frozen=True):

@@ -171,6 +171,9 @@ class Life:
             case fx.Started(saved):
                 self.last_event = "on_start"
                 node.on_start(ctx, saved)
+            case fx.Handed(handler, arguments):
+                self.last_event = handler
+                getattr(node, handler)(ctx, *arguments)
 
     def _messages(self) -> tuple[tuple[str, dict[str, int]], ...]:
         return ("received", self.received), ("sent", self.sent)

@@ -40,7 +40,7 @@ Stragglers = Literal["cancel", "skip-stale", "carry-over", "wait-all"]
 class StopRule:
     """When a round may close, as a function of who has answered.
 
-    The rules below state their parts, a count and groups to cover; a rule of another kind overrides all methods.
+    The rules below state their parts, a count and groups to cover; a rule of another kind overrides ``tracker``.
     """
 
     workers: int
@@ -63,10 +63,16 @@ class StopRule:
         int
             Arrivals up to and including the one that closes the round; ``n_arrivals`` if none does.
         """
-        count, cover = self.parts()
         arrivals = np.asarray(order, dtype=np.int64)
+        if type(self).tracker is not StopRule.tracker:
+            return self._arrival_by_arrival(arrivals)
+        count, cover = self.parts()
         by_count = arrivals.size if count is None else _count_index(arrivals, self.workers, count)
         return by_count if cover is None else min(by_count, _cover_index(arrivals, cover))
+
+    def _arrival_by_arrival(self, order: NDArray[np.int64]) -> int:
+        arrived = self.tracker().arrived
+        return next((used for used, worker in enumerate(order.tolist(), 1) if arrived(worker)), order.size)
 
     def parts(self) -> tuple[int | None, Cover | None]:
         """Return the count that closes the round and the groups whose cover does; ``None`` for what does not."""

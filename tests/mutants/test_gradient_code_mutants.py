@@ -93,7 +93,7 @@ class AddedAgain(GroupCode):
 
     def decode(self, received):
         decoding = super().decode(received)
-        return Decoding(np.ones(len(decoding.weights)), decoding.error, decoding.covered, decoding.noise_gain)
+        return Decoding(np.ones(len(decoding.weights)), decoding.error, decoding.covered_groups, decoding.noise_gain)
 
 
 def test_w10_a_group_added_twice_is_caught_by_exact_sums():

@@ -114,7 +114,7 @@ class NeverDrains(Server):
 
     def go_on(self, ctx):
         if self.stop.reached(self.round + 1, 0, ctx.now):
-            self.busy.clear()
+            self.idle.update(range(self.code.workers))
         super().go_on(ctx)
 
 

@@ -38,6 +38,9 @@ class Tally:
         self.initial.flags.writeable = False
         self.calls = Counter()
 
+    def partition_bounds(self, partitions):
+        return np.arange(partitions + 1)
+
     def gradient(self, parameters, owned, partitions, coefficients=None, draw=None):
         cost = self.full_cost * len(owned) / partitions
         return Task(self.evaluate, (parameters, owned, draw), cost, parameters.shape, draw=draw)

@@ -37,7 +37,7 @@ class Decoding:
         One weight per received worker, in the order in which they were given.
     error : float
         ``||a^T B - 1||^2`` of these weights, in partitions.
-    covered : tuple of int
+    covered_groups : ndarray of int64
         Groups with at least one answer, ascending.
     noise_gain : float
         ``sqrt(sum_w a_w^2 ||b_w||^2 / k)``: how much independent rounding of the answers grows. 1 for an exact decode.
@@ -45,8 +45,13 @@ class Decoding:
 
     weights: NDArray[np.float64]
     error: float
-    covered: tuple[int, ...]
+    covered_groups: NDArray[np.int64]
     noise_gain: float
+
+    @cached_property
+    def covered(self) -> tuple[int, ...]:
+        """The covered groups as a tuple."""
+        return tuple(self.covered_groups.tolist())
 
 
 @dataclass(frozen=True)
@@ -141,17 +146,25 @@ class GroupCode:
         """
         workers = self._checked(received)
         groups = self._group_of[workers]
-        lowest = np.full(self.n_groups, self.workers)
-        np.minimum.at(lowest, groups, workers)
+        lowest = self._lowest(groups, workers)
         covered = np.flatnonzero(lowest < self.workers)
         factors = np.zeros(self.n_groups)
         factors[covered] = self._factors(covered)
         return Decoding(
             weights=np.where(lowest[groups] == workers, factors[groups], 0.0),
             error=self.block * float(np.sum((factors - 1.0) ** 2)),
-            covered=tuple(covered.tolist()),
+            covered_groups=covered,
             noise_gain=math.sqrt(float(np.sum(factors**2)) / self.n_groups),
         )
+
+    def _lowest(self, groups: NDArray[np.int64], workers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the lowest worker of each group, or the number of workers where there is none."""
+        lowest = np.full(self.n_groups, self.workers)
+        if np.all(workers[1:] > workers[:-1]):
+            lowest[groups[::-1]] = workers[::-1]  # of repeated indices the last assignment stays
+        else:
+            np.minimum.at(lowest, groups, workers)
+        return lowest
 
     def _factors(self, covered: NDArray[np.int64]) -> NDArray[np.float64] | float:
         if self.scale == "unbiased":
@@ -178,8 +191,8 @@ class GroupCode:
         return CoverOrCount(self.groups, self.collect)
 
     def _checked(self, received: Iterable[int]) -> NDArray[np.int64]:
-        given = list(received)
-        workers = np.array(given, dtype=np.int64 if not given else None)
+        given = received if isinstance(received, np.ndarray) else list(received)
+        workers = np.array(given, dtype=None if len(given) else np.int64)
         if workers.ndim != 1 or workers.dtype.kind not in "iu":
             raise UserError(f"got {given!r:.80}", "decode", "worker numbers")
         outside = workers[(workers < 0) | (workers >= self.workers)]

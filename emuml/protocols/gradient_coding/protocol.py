@@ -26,8 +26,9 @@ from emuml.protocols.gradient_coding.codes import Code, Uncoded
 from emuml.protocols.gradient_coding.group_code import GroupCode
 from emuml.protocols.gradient_coding.messages import Gradient, Parameters
 from emuml.protocols.gradient_coding.server import Server
-from emuml.protocols.gradient_coding.worker import Worker
+from emuml.protocols.gradient_coding.worker import Worker, answer_to, costs_of, task_of
 from emuml.roster import Roster
+from emuml.rounds import RoundNodes
 from emuml.shapes import Round, Stragglers
 from emuml.spec import check
 
@@ -87,6 +88,19 @@ class GradientCoding:
         for worker in roster.of("worker"):
             found[worker] = ("worker", partial(Worker, code, workload, worker.index, self.stragglers))
         return found
+
+    def in_rounds(self, workload: Problem, roster: Roster) -> RoundNodes:
+        """Return what an array tier needs; see :class:`emuml.rounds.InRounds`."""
+        code = self._built(roster)
+        return RoundNodes(
+            server=SERVER,
+            factory=partial(Server, code, workload, roster, self.stragglers),
+            rule=code.stop_rule(),
+            stragglers=self.stragglers,
+            task=partial(task_of, code, workload),
+            answer=answer_to,
+            costs=partial(costs_of, code, workload),
+        )
 
     def parameters(self, result: Outcome) -> NDArray[Any]:
         """Return the parameters that were published last."""

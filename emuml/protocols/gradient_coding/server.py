@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from emuml.lazy import combine
 from emuml.message import Array
 from emuml.node import Node, NodeId, PeerState
 from emuml.parameters import ParameterBlocks
@@ -18,6 +17,7 @@ from emuml.protocol import Problem
 from emuml.protocols.gradient_coding.group_code import Decoding, GroupCode
 from emuml.protocols.gradient_coding.messages import Gradient, Parameters
 from emuml.roster import Roster
+from emuml.rounds import Answers
 from emuml.shapes import Stragglers
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Server(Node):
         """Ask everybody for the next round."""
         self.tracker = self.rule.tracker()
         self.answers: dict[int, Array] = {}
-        self.busy = set(range(self.code.workers)) - self.down
+        self.idle = set(self.down)
         self.closed = self.held = False
         ctx.broadcast("worker", self.question(ctx))
 
@@ -63,10 +63,10 @@ class Server(Node):
         if (message.life, message.round) != (ctx.incarnation, self.round):
             self.stale += 1
         elif self.closed:
-            self.stale += worker in self.busy
+            self.stale += worker not in self.idle
             self.is_idle(ctx, worker)
         elif worker not in self.answers:
-            self.busy.discard(worker)
+            self.idle.add(worker)
             self.answers[worker] = message.value
             self.tracker.arrived(worker)
             self.close_if_decided(ctx)
@@ -76,20 +76,33 @@ class Server(Node):
         silent = sum(worker not in self.answers for worker in self.down)
         nobody_left = silent > 0 and len(self.answers) + silent == self.code.workers
         if self.tracker.closed or (nobody_left and self.answers):
+            self.lost_rounds += not self.tracker.closed
             self.close(ctx)
 
     def close(self, ctx: Context) -> None:
         """Decode and step; what arrives from now on changes no parameters."""
-        received = sorted(self.answers)
-        decoding = self.code.decode(received)
-        used = [
-            (weight, self.answers[w]) for w, weight in zip(received, decoding.weights.tolist(), strict=True) if weight
-        ]
-        if used:
-            gradient = combine([weight for weight, _ in used], [value for _, value in used])
-        else:
+        self.take(ctx, Answers.of(self.answers))
+
+    def answered(self, ctx: Context, answers: Answers, late: int) -> None:
+        """Close the round with the answers that its rule asks for; see :class:`emuml.rounds.RoundServer`."""
+        self.stale += late
+        if self.stragglers in ("wait-all", "carry-over"):  # in the others nobody is waited for
+            self.idle.update(answers.workers.tolist())
+        self.take(ctx, answers)
+
+    def finished(self, ctx: Context, late: int) -> None:
+        """Go on after the last of those who were waited for; see :class:`emuml.rounds.RoundServer`."""
+        self.stale += late
+        self.idle.update(range(self.code.workers))
+        self.go_on(ctx)
+
+    def take(self, ctx: Context, answers: Answers) -> None:
+        """Make the step of these answers, and go on."""
+        decoding = self.code.decode(answers.workers)
+        gradient = answers.combine(decoding.weights)
+        if gradient is None:
             gradient = np.zeros_like(self.parameters.values)
-        self.lost_rounds += not self.tracker.closed
+        self.arrivals = len(answers)
         state, values = self.workload.step(self.parameters.state, self.parameters.values, gradient, self.round)
         self.parameters.on_step(values, state)
         self.closed, self.closed_s, self.decoding = True, ctx.now, decoding
@@ -101,7 +114,8 @@ class Server(Node):
         """Open the next round or stop, unless somebody has to finish first."""
         done = self.round + 1
         is_last = self.stop.reached(done, self.parameters.version, ctx.now)
-        self.held = bool(self.busy) and (self.stragglers == "wait-all" or (self.stragglers == "carry-over" and is_last))
+        waits = self.stragglers == "wait-all" or (self.stragglers == "carry-over" and is_last)
+        self.held = waits and len(self.idle) < self.code.workers
         if self.held:
             return
         if self.stragglers == "wait-all":
@@ -116,7 +130,7 @@ class Server(Node):
 
     def is_idle(self, ctx: Context, worker: int) -> None:
         """Note that a worker has nothing left to do for the closed round."""
-        self.busy.discard(worker)
+        self.idle.add(worker)
         if self.held:
             self.go_on(ctx)
 
@@ -125,8 +139,8 @@ class Server(Node):
         times = {"decided_s": self.closed_s} if self.stragglers == "wait-all" else {}
         ctx.log(
             round=self.round + 1,
-            arrivals=len(self.answers),
-            covered=len(self.decoding.covered),
+            arrivals=self.arrivals,
+            covered=self.decoding.covered_groups.size,
             groups=len(self.code.groups),
             covered_set=_as_bits(self.decoding),
             decode_error=self.decoding.error,
@@ -146,22 +160,23 @@ class Server(Node):
             if self.closed:
                 self.is_idle(ctx, worker)
             else:
-                self.busy.discard(worker)
+                self.idle.add(worker)
                 self.close_if_decided(ctx)
         elif state in (PeerState.UP, PeerState.RESTARTED):
             self.down.discard(worker)
             if not self.closed and worker not in self.answers:
-                self.busy.add(worker)
+                self.idle.discard(worker)
                 ctx.send(peer, self.question(ctx))
             elif state is PeerState.RESTARTED:  # whatever its former life was asked for is gone
                 self.is_idle(ctx, worker)
             elif self.held and worker not in self.answers:  # it lived on, and computes or says again what it has
-                self.busy.add(worker)
+                self.idle.discard(worker)
                 ctx.send(peer, self.question(ctx))
 
     def waiting_for(self) -> str:
         """Name the workers whose answers are missing."""
-        missing = sorted(self.busy if self.held else set(range(self.code.workers)) - self.answers.keys())
+        there = self.idle if self.held else self.answers.keys()
+        missing = sorted(set(range(self.code.workers)) - there)
         shown = ", ".join(f"worker-{w}{' (down)' if w in self.down else ''}" for w in missing[:8])
         what = f"work on round {self.round + 1} to end on" if self.held else f"answers of round {self.round + 1} from"
         return f"{what} {shown}{' ...' if len(missing) > 8 else ''}"
@@ -169,8 +184,9 @@ class Server(Node):
 
 def _as_bits(decoding: Decoding) -> str:
     """Return the decoded groups as a hexadecimal number: bit ``j`` stands for group ``j``."""
-    if not decoding.covered:
+    covered = decoding.covered_groups
+    if not covered.size:
         return "0x0"
-    flags = np.zeros(decoding.covered[-1] + 1, np.uint8)
-    flags[list(decoding.covered)] = 1
+    flags = np.zeros(int(covered[-1]) + 1, np.uint8)
+    flags[covered] = 1
     return hex(int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little"))

@@ -9,6 +9,9 @@ from collections import deque
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from emuml.message import Array
 from emuml.node import Node, NodeId
 from emuml.protocol import Problem
@@ -19,6 +22,7 @@ from emuml.shapes import Stragglers
 if TYPE_CHECKING:
     from emuml.blocks import Saved
     from emuml.context import Context
+    from emuml.task import Task
 
 
 class Worker(Node):
@@ -31,8 +35,7 @@ class Worker(Node):
         self.workload = workload
         self.partitions = code.partitions
         self.owned = code.assignment(index)
-        weights = tuple(code.coefficients(index))
-        self.coefficients = None if all(weight == 1.0 for weight in weights) else weights
+        self.coefficients = coefficients_of(code, index)
         self.interrupts = stragglers in ("cancel", "wait-all")
         self.skips = stragglers == "skip-stale"
 
@@ -63,13 +66,12 @@ class Worker(Node):
     def begin(self, ctx: Context) -> None:
         """Compute the oldest question that is kept, at the parameters that came with it."""
         self.open = asked = self.mailbox.popleft()
-        task = self.workload.gradient(asked.value, self.owned, self.partitions, self.coefficients, draw=asked.round)
-        ctx.compute("gradient", task)
+        ctx.compute("gradient", task_for(self.workload, self.owned, self.partitions, self.coefficients, asked))
 
     def on_computed(self, ctx: Context, tag: Hashable, result: Array) -> None:
         """Answer the server, and go on with what it asked meanwhile."""
         assert self.open is not None
-        self.answer = Gradient(self.open.life, self.open.round, result)
+        self.answer = answer_to(self.open, result)
         self.open = None
         ctx.send(self.server, self.answer)
         if self.mailbox and self.skips:
@@ -85,3 +87,40 @@ class Worker(Node):
     def waiting_for(self) -> str:
         """Say that it waits for the server."""
         return "parameters of a newer round"
+
+
+def coefficients_of(code: GroupCode, worker: int) -> tuple[float, ...] | None:
+    """Return the factors of a worker's partitions in its answer; ``None`` for a plain sum."""
+    weights = tuple(code.coefficients(worker))
+    return None if weights.count(1.0) == len(weights) else weights
+
+
+def task_for(
+    workload: Problem,
+    owned: tuple[int, ...],
+    partitions: int,
+    coefficients: tuple[float, ...] | None,
+    question: Parameters,
+) -> Task:
+    """Return what a worker with these partitions computes when it is asked."""
+    task: Task = workload.gradient(question.value, owned, partitions, coefficients, draw=question.round)
+    return task
+
+
+def task_of(code: GroupCode, workload: Problem, question: Parameters, worker: int) -> Task:
+    """Return what one worker of a code computes when it is asked."""
+    owned = code.assignment(worker)
+    return task_for(workload, owned, code.partitions, coefficients_of(code, worker), question)
+
+
+def costs_of(code: GroupCode, workload: Problem, question: Parameters) -> NDArray[np.float64]:
+    """Return the costs of what all workers compute, shape (workers,); those of a group compute the same."""
+    costs = [task_of(code, workload, question, group[0]).cost for group in code.groups]
+    found = np.empty(code.workers)
+    found[np.concatenate(code.groups)] = np.repeat(costs, [len(group) for group in code.groups])
+    return found
+
+
+def answer_to(question: Parameters, result: Array) -> Gradient:
+    """Return what a worker says when it has computed."""
+    return Gradient(question.life, question.round, result)

@@ -1,0 +1,132 @@
+"""What a protocol in rounds offers an array tier beside its nodes: its rule, its server, and its workers as functions.
+
+An array tier makes no worker and carries no message. It draws the durations of all workers at once, asks the stop rule
+which answers close the round, and hands those to the server in one call. What workers would compute and say is known
+from two functions, which their handlers use, too; so each decision stands in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emuml.lazy import Deferred, combine
+from emuml.message import Array, Message
+from emuml.node import Factory, NodeId
+from emuml.shapes import StopRule, Stragglers
+
+if TYPE_CHECKING:
+    from emuml.context import Context
+    from emuml.protocol import Problem
+    from emuml.roster import Roster
+    from emuml.task import Task
+
+_TOGETHER = 256
+"""So many answers are evaluated before they are added: it bounds the memory that they take."""
+
+
+class Answers:
+    """The answers that close a round: whose they are, and what they say.
+
+    Parameters
+    ----------
+    workers : ndarray of int64, shape (n_answers,)
+        Who answered, ascending.
+    value : callable
+        Gives what a worker said; on the emulator it is made only when it is read.
+    """
+
+    def __init__(self, workers: NDArray[np.int64], value: Callable[[int], Array | Deferred]) -> None:
+        self.workers = workers
+        self._value = value
+
+    @classmethod
+    def of(cls, values: Mapping[int, Array]) -> Answers:
+        """Return the answers that arrived one by one, by worker."""
+        return cls(np.array(sorted(values), np.int64), values.__getitem__)
+
+    def __len__(self) -> int:
+        return len(self.workers)
+
+    def combine(self, weights: NDArray[np.float64]) -> NDArray[Any] | None:
+        """Return the weighted sum, added in the order of the workers; answers of weight 0 are not read.
+
+        Parameters
+        ----------
+        weights : ndarray of float64, shape (n_answers,)
+
+        Returns
+        -------
+        ndarray or None
+            None if no weight is different from 0.
+        """
+        used = np.flatnonzero(weights)
+        if not used.size:
+            return None
+        total: NDArray[Any] | None = None
+        for start in range(0, used.size, _TOGETHER):
+            those = used[start : start + _TOGETHER]
+            values = [self._value(worker) for worker in self.workers[those].tolist()]
+            if total is None:
+                total = combine(weights[those], values)
+            else:
+                total = combine([1.0, *weights[those].tolist()], [total, *values])  # 1.0 times a number is the number
+        return total
+
+
+class RoundServer(Protocol):
+    """The server of a protocol in rounds: what an array tier calls beside ``on_start``.
+
+    Each call is a step of the node, with its effects. A server that neither asks for the next round nor stops waits for
+    the work that is still going on.
+    """
+
+    def answered(self, ctx: Context, answers: Answers, late: int) -> None:
+        """Close the round with these answers; ``late`` answers to closed rounds came since the last call."""
+
+    def finished(self, ctx: Context, late: int) -> None:
+        """Go on: nobody works any more; ``late`` answers to closed rounds came since the last call."""
+
+
+@dataclass(frozen=True)
+class RoundNodes:
+    """The nodes of a protocol in rounds, as an array tier sees them.
+
+    Attributes
+    ----------
+    server : NodeId
+        The one server.
+    factory : callable
+        Makes its node, a :class:`RoundServer`.
+    rule : StopRule
+        When a round closes.
+    stragglers : str
+        What workers do with work on a closed round; see :class:`emuml.shapes.Round`.
+    task : callable
+        Gives, for the question of a round and the index of a worker, the task that the worker computes. All tasks of a
+        round name the same draw.
+    answer : callable
+        Gives, for a question and a result, the message with which a worker answers.
+    costs : callable
+        Gives, for a question, the costs of the tasks of all workers, shape (workers,); they are the same in all rounds.
+    """
+
+    server: NodeId
+    factory: Factory
+    rule: StopRule
+    stragglers: Stragglers
+    task: Callable[[Any, int], Task]
+    answer: Callable[[Any, Any], Message]
+    costs: Callable[[Any], NDArray[np.float64]]
+
+
+@runtime_checkable
+class InRounds(Protocol):
+    """A protocol that an array tier can serve; others run event by event."""
+
+    def in_rounds(self, workload: Problem, roster: Roster) -> RoundNodes | None:
+        """Return what an array tier needs, or None if these rounds need all their events."""
