@@ -127,7 +127,7 @@ def speedup(times: Mapping[str, Sequence[float]], baseline: str, ours: str, targ
 
 
 def main(measure: Callable[[bool], Mapping[str, Figure]], arguments: Sequence[str] | None = None) -> None:
-    """Run a benchmark from the command line: ``--json`` prints one object, ``--smoke`` measures briefly.
+    """Run a benchmark from the command line: ``--json`` prints one object, ``--brief`` (or ``--smoke``) measures briefly.
 
     Parameters
     ----------
@@ -138,9 +138,9 @@ def main(measure: Callable[[bool], Mapping[str, Figure]], arguments: Sequence[st
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--smoke", action="store_true", help="few and short turns: figures are rough")
+    parser.add_argument("--brief", "--smoke", action="store_true", help="few and short turns: figures are rough")
     options = parser.parse_args(arguments)
-    figures = measure(options.smoke)
+    figures = measure(options.brief)
     if options.json:
         print(json.dumps({name: figure.as_dict() for name, figure in figures.items()}, indent=2))
         return

@@ -53,6 +53,8 @@ class Run:
     ----------
     engine : str
         ``"des"`` or ``"tcp"``.
+    tier : str
+        Of the emulator, ``"event"`` or ``"array"``; else nothing.
     stopped : str or None
         The first reason given to ``ctx.stop``, or the observer's.
     error : RunFailed or None
@@ -69,6 +71,7 @@ class Run:
 
     engine: str
     trace: Trace
+    tier: str = ""
     stopped: str | None = None
     error: RunFailed | None = None
     duration_s: float = 0.0

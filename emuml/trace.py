@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from emuml.errors import Diverged, FormatError, RecordEnds
+from emuml.errors import Diverged, FormatError, RecordEnds, UserError
 
 FORMAT = 1
 MAGIC = b"EMUMLTRC"
@@ -142,6 +142,34 @@ def read_rows(path: str | Path) -> Iterator[tuple[Any, ...]]:
     return (tuple(msgspec.msgpack.decode(data)) for data in read_encoded(path))
 
 
+class Records(Trace):
+    """What an array tier keeps of a run: logs, published versions, its end.
+
+    It is no trace: whoever asks for one is told how to get it. ``kept`` has the rows that there are.
+    """
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[Any, ...]] = []
+
+    def add(self, time_s: float, node: str, kind: str, *details: Any) -> None:
+        """Append one record."""
+        self.kept.append((time_s, node, kind, *details))
+
+    def flush(self) -> None:
+        """Do nothing: there is no file."""
+
+    @property
+    def rows(self) -> list[tuple[Any, ...]]:  # type: ignore[override]
+        """Refuse: messages and tasks left no records.
+
+        Raises
+        ------
+        UserError
+            Always.
+        """
+        raise UserError("the array tier served this run, and keeps no trace", "trace", "a run with tier='event'")
+
+
 class ComparedTrace(Trace):
     """A trace that must come out as it was recorded.
 
@@ -186,6 +214,11 @@ class ComparedTrace(Trace):
         left = next(self._recorded, None)
         if left is not None:
             raise Diverged("emulator", len(self.rows), "trace", str(tuple(msgspec.msgpack.decode(left))), "the end")
+
+
+def kept(trace: Trace) -> list[tuple[Any, ...]]:
+    """Return the rows that there are: all of a trace, or what an array tier keeps."""
+    return trace.kept if isinstance(trace, Records) else trace.rows
 
 
 def merge(traces: Iterable[Iterable[tuple[Any, ...]]]) -> Trace:

@@ -27,19 +27,28 @@ def run(
     ] = None,
     engine: Annotated[str | None, typer.Option(metavar="des|tcp", help="Emulate, or run over TCP.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run.", show_default="runs/<UTC>-<name>")] = None,
+    tier: Annotated[
+        str, typer.Option(metavar="auto|event|array", help="Emulate event by event, or whole rounds as arrays.")
+    ] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the box.")] = False,
     is_plan: Annotated[bool, typer.Option("--plan", help="Say what the run will take, and start nothing.")] = False,
 ) -> None:
     """Run the experiment of FILE, and leave a report."""
     from emuml.experiment.config import load
+    from emuml.experiment.tiers import check_tier
     from emuml.report.html import write_report
     from emuml.report.view import View
 
-    asked, _, loaded = together(lambda: chosen(engine), lambda: check_out(out), lambda: load(file, overrides or ()))
+    asked, _, _, loaded = together(
+        lambda: chosen(engine),
+        lambda: check_tier(tier, "--tier"),
+        lambda: check_out(out),
+        lambda: load(file, overrides or ()),
+    )
     if is_plan:
-        _plan(loaded, asked or loaded.engine, out, as_json)
+        _plan(loaded, asked or loaded.engine, out, tier, as_json)
         return
-    result, folder = _run(loaded, asked or loaded.engine, out)
+    result, folder = _run(loaded, asked or loaded.engine, out, tier)
     view = View.of_result(result)
     report = write_report([view], folder / "report.html")
     if as_json:
@@ -53,12 +62,12 @@ def run(
         print(printable(f"report: {report}"))
 
 
-def _plan(loaded: Loaded, engine: str, out: Path | None, as_json: bool) -> None:
+def _plan(loaded: Loaded, engine: str, out: Path | None, tier: str, as_json: bool) -> None:
     """Print what the run will take."""
     from emuml.experiment.plan import plan
 
     with loaded.pointing():
-        found = plan(loaded.experiment, engine, loaded.runtime, out)  # type: ignore[arg-type]
+        found = plan(loaded.experiment, engine, loaded.runtime, out, tier)  # type: ignore[arg-type]
     if as_json:
         print(json.dumps(without_nan(found.as_dict())))
         return
@@ -69,26 +78,33 @@ def _plan(loaded: Loaded, engine: str, out: Path | None, as_json: bool) -> None:
     Console().print(box_of(found))
 
 
-def _run(loaded: Loaded, engine: str, out: Path | None) -> tuple[Result, Path]:
+def _run(loaded: Loaded, engine: str, out: Path | None, tier: str) -> tuple[Result, Path]:
     """Run in the folder given, or in a new one; of runs that begin in one second, each finds a folder of its own."""
     from emuml.experiment.run_dir import FolderTaken
 
     while True:
         folder = out or new_folder(loaded.experiment.name)
         try:
-            return _run_in(loaded, engine, folder), folder
+            return _run_in(loaded, engine, folder, tier), folder
         except FolderTaken:
             if out is not None:
                 raise
 
 
-def _run_in(loaded: Loaded, engine: str, folder: Path) -> Result:
+def _run_in(loaded: Loaded, engine: str, folder: Path, tier: str) -> Result:
     """Run, and say where the rest is when it ends early."""
     import emuml
 
     try:
         with loaded.pointing(), progress(loaded.experiment.rounds, "emulated" if engine == "des" else "real") as each:
-            return emuml.run(loaded.experiment, engine, out=folder, runtime=loaded.runtime, progress=each)  # type: ignore[arg-type]
+            return emuml.run(
+                loaded.experiment,
+                engine,  # type: ignore[arg-type]
+                out=folder,
+                runtime=loaded.runtime,
+                progress=each,
+                tier=tier,  # type: ignore[arg-type]
+            )
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; what was done is kept: emuml report {folder}") from None
     except RunFailed as error:

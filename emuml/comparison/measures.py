@@ -89,7 +89,9 @@ def run_of(view: View, metric: str, metrics: tuple[str, ...] = ()) -> Run:
         Of those that tell quality, the final value is a measure.
     """
     logged, times_s = view.metrics, view.round_times_s
-    values: dict[str, float] = {"duration_s": view.duration_s, "sent_bytes": float(sent_bytes(view.trace))}
+    values: dict[str, float] = {"duration_s": view.duration_s}
+    if view.tier != "array":  # which keeps no trace of messages
+        values["sent_bytes"] = float(sent_bytes(view.trace))
     if view.drain_s is not None:  # queued work that is finished after the last parameters
         values["drain_s"] = view.drain_s
     if len(times_s):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from emuml import effects as fx
 from emuml.errors import ContractError
@@ -32,11 +33,13 @@ class Ledger:
         for effect in effects:
             match effect:
                 case fx.Log(metrics):
+                    self._note(now, "log", metrics)
                     self._log(Logged(now, self.server, metrics))
                 case fx.Publish(version, parameters):
+                    self._note(now, "publish", version)
                     self._publish(Published(now, self.server, version, parameters, self.run.events))
                 case fx.Stop(reason):
-                    self.run.stopped = reason
+                    self._stop(now, reason)
                 case _:
                     other(effect)
             if self.run.stopped is not None:
@@ -51,8 +54,16 @@ class Ledger:
         self.run.published.append(published)
         for observer in self._observers:
             reason = observer(published)
-            if reason is not None and self.run.stopped is None:
-                self.run.stopped = reason
+            if reason is not None:
+                self._stop(published.time_s, reason)
+
+    def _stop(self, now: float, reason: str) -> None:
+        if self.run.stopped is None:
+            self.run.stopped = reason
+            self._note(now, "stop", reason)
+
+    def _note(self, now: float, kind: str, detail: Any) -> None:
+        self.run.trace.add(now, str(self.server), kind, detail)
 
 
 def refuse(effect: fx.Effect) -> None:

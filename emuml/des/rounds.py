@@ -33,7 +33,7 @@ from emuml.outcome import LogSink, Observer, Run
 from emuml.roster import Roster
 from emuml.rounds import Answers, RoundNodes
 from emuml.selection import Closing
-from emuml.trace import Trace
+from emuml.trace import Records
 
 Floats = NDArray[np.float64]
 
@@ -83,8 +83,6 @@ class RoundTier:
         Cost of a task of load 1.
     observers, log_sinks : sequences of callables
         As of the emulator.
-    trace : Trace
-        What stands for the trace in the record of the run.
     """
 
     def __init__(
@@ -95,11 +93,10 @@ class RoundTier:
         unit_cost: float,
         observers: Sequence[Observer] = (),
         log_sinks: Sequence[LogSink] = (),
-        trace: Trace | None = None,
     ) -> None:
         self._nodes, self._network = nodes, cluster.network
         self._workers, self._unit_cost = cluster.workers, unit_cost
-        self.result = Run("des", Trace() if trace is None else trace)
+        self.result = Run("des", Records(), "array")
         self._ledger = Ledger(self.result, nodes.server, observers, log_sinks)
         node = nodes.factory()
         directory = Directory(roster, {nodes.server.role: node.talks_to})

@@ -20,6 +20,7 @@ from emuml.experiment.forecast import Forecast, forecast
 from emuml.experiment.limits import until
 from emuml.experiment.plan_pushes import of_pushes
 from emuml.experiment.run import Engine, prepare
+from emuml.experiment.tiers import Choice, Tier, choose
 from emuml.experiment.training import Floats, Range, Training
 from emuml.experiment.wall_time import emulation_s
 from emuml.protocol import Problem
@@ -52,6 +53,8 @@ class Plan:
         The mean, if a time limit makes them a matter of chance. None if nothing says how many.
     ends : str
         What ends the run.
+    tier, tier_reason : str
+        How the emulator serves it, ``"event"`` or ``"array"``, and why; else nothing.
     load : tuple of float
         Least and greatest work of a worker in a round, in equal shares of one pass over the data.
     messages : tuple of Messages
@@ -82,6 +85,8 @@ class Plan:
     processes: int
     rounds: int | None
     ends: str
+    tier: str = ""
+    tier_reason: str = ""
     load: tuple[float, float] | None = None
     messages: tuple[Messages, ...] = ()
     duration_s: Range | None = None
@@ -106,6 +111,7 @@ def plan(
     engine: Engine = "des",
     runtime: RuntimeSettings | None = None,
     out: str | Path | None = None,
+    tier: Tier = "auto",
 ) -> Plan:
     """Return what a run of an experiment will take.
 
@@ -117,6 +123,8 @@ def plan(
         Of the TCP engine.
     out : path, optional
         Folder of the run, for the list of files.
+    tier : {"auto", "event", "array"}
+        As of :func:`emuml.run`.
 
     Raises
     ------
@@ -135,6 +143,7 @@ def plan(
     (2.0, 'exact', [40.0, 40.0])
     """
     problem, roster = prepare(experiment, engine), experiment.roster()
+    choice = choose(experiment, problem, tier) if engine == "des" else Choice("", "")
     nodes = {role: len(roster.of(role)) for role in dict.fromkeys(id.role for id in roster.ids)}
     settings = runtime or RuntimeSettings()
     base = Plan(
@@ -144,6 +153,8 @@ def plan(
         sum(nodes.values()) if engine == "tcp" and settings.processes == "each" else 0,
         roster.stop.steps_max(),
         wording.ends(roster.stop),
+        tier=choice.tier,
+        tier_reason=choice.reason,
         writes=wording.writes(engine, settings, experiment.name, out),
         sources=tuple(dict.fromkeys(promise.source for promise in experiment.protocol.oracles())),
     )
@@ -164,7 +175,7 @@ def _wall_s(base: Plan, training: Training, problem: Problem) -> float | None:
     if base.engine != "des" or base.rounds is None or base.decoding is None:
         return None
     count = sum(each.count.mean for each in base.messages)
-    return emulation_s(training, problem, base.rounds, base.decoding.covered, count)
+    return emulation_s(training, problem, base.rounds, base.decoding.covered, count, base.tier)
 
 
 def _training(experiment: Experiment, engine: Engine, problem: Problem, shape: Round) -> Training:

@@ -30,6 +30,7 @@ class _Provenance(TypedDict, total=False):
     data: str
     command: str
     runtime: dict[str, Any]
+    tier: str
 
 
 class _Summary(TypedDict):
@@ -38,6 +39,7 @@ class _Summary(TypedDict):
     wall_s: float
     events: int
     lost: list[str]
+    tier: NotRequired[str]
     provenance: NotRequired[_Provenance]
 
 

@@ -54,6 +54,10 @@ def replay(source: Result | str | Path) -> Result:
         return _replay_folder(Path(source))
     if not source.run.journals:
         _refuse_without_journals(source.engine)
+        if source.tier == "array":
+            again = _run_arrays_again(source.experiment)
+            _compare(source.parameters_sha256, again)
+            return again
         encode = msgspec.msgpack.Encoder(enc_hook=str).encode
         again = _run_again(source.experiment, map(encode, source.trace.rows), complete=True)
         _compare(source.parameters_sha256, again)
@@ -96,6 +100,13 @@ def _run_again(experiment: Experiment, recorded: Iterator[bytes], complete: bool
     return result
 
 
+def _run_arrays_again(experiment: Experiment) -> Result:
+    """Emulate an experiment again as arrays: it left no trace to compare with, but its parameters."""
+    from emuml.experiment.run import run
+
+    return run(experiment, tier="array")
+
+
 def _compare(recorded: str, again: Result) -> None:
     if again.parameters_sha256 != recorded:
         raise Diverged("result", 0, "parameters_sha256", recorded[:16], again.parameters_sha256[:16])
@@ -122,12 +133,19 @@ def _replay_recorded(folder: Path, loaded: Loaded) -> Result:
     journals = _journals(folder)
     if journals:
         again = replay_journals(loaded.experiment, journals)
+    elif loaded.engine == "des" and _served_by(folder) == "array":
+        again = _run_arrays_again(loaded.experiment)
     else:
         _refuse_without_journals(loaded.engine)
         again = _run_again(loaded.experiment, encoded_of(folder / "trace"), is_complete)
     if is_complete:
         _compare(parameters_sha256(_recorded_parameters(folder)), again)
     return again
+
+
+def _served_by(folder: Path) -> str:
+    """Return the tier that served a run; of one that was begun as arrays and ended by events, the latter."""
+    return str((summary_of(folder) or provenance_of(folder)).get("tier", ""))
 
 
 def _journals(folder: Path) -> dict[tuple[str, int], Journal]:

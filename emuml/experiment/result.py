@@ -109,6 +109,11 @@ class Result:
         return self.run.events
 
     @property
+    def tier(self) -> str:
+        """How it was emulated: ``"event"``, or ``"array"``, which keeps no trace of messages; else nothing."""
+        return self.run.tier
+
+    @property
     def stopped(self) -> str:
         """Why the run stopped."""
         return self.run.stopped or ""
@@ -128,6 +133,7 @@ class Result:
             "rounds": self.rounds,
             "final": self.metrics.final,
             "events": self.events,
+            "tier": self.tier,
             "run_dir": None if self.run_dir is None else str(self.run_dir),
             "lost": self.lost,
             "provenance": self.provenance,

@@ -16,6 +16,7 @@ from emuml.experiment.fitting import prepare as prepare
 from emuml.experiment.observing import Observatory
 from emuml.experiment.result import Metrics, Result
 from emuml.experiment.run_dir import RunDir
+from emuml.experiment.tiers import Tier, after, check_tier, choose, copy_records, emulate_arrays
 from emuml.protocol import Outcome
 from emuml.provenance import provenance
 from emuml.trace import Trace
@@ -39,6 +40,7 @@ def run(
     journal: bool | None = None,
     runtime: RuntimeSettings | None = None,
     progress: Progress | None = None,
+    tier: Tier = "auto",
 ) -> Result:
     """Run an experiment on the emulator or over real TCP.
 
@@ -57,6 +59,9 @@ def run(
     runtime : RuntimeSettings, optional
         Of the TCP engine.
     progress : callable, optional
+    tier : {"auto", "event", "array"}
+        How the emulator serves the run: event by event, or whole rounds or pushes as arrays, with the same results and
+        no trace of messages. ``"auto"`` takes arrays for what they can serve beyond a million messages.
 
     Raises
     ------
@@ -84,9 +89,15 @@ def run(
         raise UserError(f"got {engine!r}", "engine", "'des' or 'tcp'")
     if engine == "tcp" and tuple(beside):
         raise UserError("SimPy processes run beside emulated nodes only", "beside", "engine='des'")
+    check_tier(tier)
+    if engine == "tcp" and tier != "auto":
+        raise UserError("tiers are ways to emulate", "tier", "engine='des'")
     began = time.perf_counter()
     problem = prepare(experiment, engine)
     made_from = provenance(experiment.seed, engine, problem)
+    served = choose(experiment, problem, tier, bool(journal), beside).tier if engine == "des" else ""
+    if served == "array":
+        made_from["tier"] = served
     if source := getattr(experiment.cluster.compute, "source", ""):
         made_from["delays"] = source
     if engine == "tcp" and runtime is not None:
@@ -98,7 +109,7 @@ def run(
     try:
         if engine == "des":
             trace = Trace(folder.trace_stream) if folder else Trace()
-            record = emulate(experiment, problem, observatory, trace, bool(journal), beside)
+            record = emulate(experiment, problem, observatory, trace, bool(journal), beside, served)
         else:
             record = _deploy(experiment, problem, observatory, folder, runtime, journal)
         if isinstance(record.error, NodeFailed) and folder is not None:
@@ -128,10 +139,23 @@ def emulate(
     trace: Trace,
     journal: bool = False,
     beside: Iterable[Callable[..., Any]] = (),
+    tier: str = "event",
 ) -> Run:
-    """Run an experiment on the emulator and return its own record; failures are in it."""
+    """Run an experiment on the emulator and return its own record; failures are in it.
+
+    Where the array tier does not know the order of events of one instant, the event tier begins anew; what has been
+    observed before is not observed again.
+    """
     from emuml.des.emulator import Emulator
 
+    published = logged = 0
+    if tier == "array":
+        with single_threaded():
+            record, is_whole = emulate_arrays(experiment, problem, observatory)
+        if is_whole:
+            copy_records(record.trace, trace)
+            return record
+        published, logged = len(record.published), len(record.logs)
     roster = experiment.roster()
     emulator = Emulator(
         experiment.protocol.nodes(problem, roster),
@@ -140,12 +164,14 @@ def emulate(
         faults=experiment.faults,
         unit_cost=problem.full_cost / experiment.cluster.workers,
         journal=journal,
-        observers=(observatory.on_publish,),
-        log_sinks=(observatory.on_log,),
+        observers=(after(published, observatory.on_publish),),
+        log_sinks=(after(logged, observatory.on_log),),
         trace=trace,
     )
     with single_threaded():
-        return emulator.run(beside=beside)
+        record = emulator.run(beside=beside)
+    record.tier = "event"
+    return record
 
 
 def _deploy(

@@ -15,7 +15,13 @@ EVENT_S = 25e-6
 """Of an event of a node in the emulator, its trace included: it differs less by machine than gradients by problem."""
 
 
-def emulation_s(training: Training, problem: Problem, rounds: float, covered: float, messages: float) -> float:
+ARRAY_MESSAGE_S = 25e-9
+"""Of a message in the array tier: the share of a worker and round in what is done with whole arrays."""
+
+
+def emulation_s(
+    training: Training, problem: Problem, rounds: float, covered: float, messages: float, tier: str = "event"
+) -> float:
     """Return about how many seconds of wall time an emulation takes, without loading the data and the report.
 
     Parameters
@@ -27,13 +33,15 @@ def emulation_s(training: Training, problem: Problem, rounds: float, covered: fl
     covered : float
         Share of the groups whose answers are decoded: results that nobody reads are never made, and replicas share one.
     messages : float
-        Of the whole run; each is an event, and so is each task.
+        Of the whole run; in the event tier each is an event, and so is each task.
+    tier : {"event", "array"}
     """
     code: Any = built_code(training)
     task = problem.gradient(problem.initial, code.assignment(0), code.partitions, draw=0)
     with single_threaded():
         gradient_s, metrics_s = _timed(task.run), _timed(lambda: problem.metrics(problem.initial))
-    return rounds * (metrics_s + covered * float(code.n_groups) * gradient_s) + 2.0 * messages * EVENT_S
+    message_s = ARRAY_MESSAGE_S if tier == "array" else 2.0 * EVENT_S
+    return rounds * (metrics_s + covered * float(code.n_groups) * gradient_s) + messages * message_s
 
 
 def _timed(work: Callable[[], Any]) -> float:

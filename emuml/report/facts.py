@@ -56,7 +56,7 @@ def diverged(view: View) -> str:
 def facts(view: View) -> list[tuple[str, str]]:
     """Return what there is to know of a run, as name and value."""
     rows = [
-        ("engine", {"des": "emulator", "tcp": "TCP", "replay": "replay in the emulator"}.get(view.engine, view.engine)),
+        ("engine", engine(view)),
         ("workload", brief(view.experiment.workload)),
         ("protocol", brief(view.experiment.protocol)),
         ("cluster", brief(view.experiment.cluster)),
@@ -84,6 +84,13 @@ def facts(view: View) -> list[tuple[str, str]]:
         rows.append(("events", f"{view.summary['events']:,}"))
         rows.append(("parameters", f"sha256 {view.summary['parameters_sha256'][:16]}"))
     return rows
+
+
+def engine(view: View) -> str:
+    """Return what ran the nodes, and how; what is not there is said, too."""
+    name = {"des": "emulator", "tcp": "TCP", "replay": "replay in the emulator"}.get(view.engine, view.engine)
+    tiers = {"event": ", event tier", "array": ", array tier: no trace of messages and tasks (tier: event keeps one)"}
+    return name + tiers.get(view.tier, "")
 
 
 def is_quality(name: str) -> bool:

@@ -28,7 +28,8 @@ def box_of(plan: Plan) -> Panel:
 
 def rows(plan: Plan) -> Iterator[tuple[str, str]]:
     """Yield name and value of what there is to say."""
-    yield "engine", {"des": "emulator", "tcp": "TCP"}[plan.engine]
+    tier = f", {plan.tier} tier ({plan.tier_reason})" if plan.tier else ""
+    yield "engine", {"des": "emulator", "tcp": "TCP"}[plan.engine] + tier
     processes = f"; {plan.processes} processes" if plan.processes else ""
     yield "nodes", ", ".join(f"{count:,} {role}{'s' * (count > 1)}" for role, count in plan.nodes.items()) + processes
     yield "ends", plan.ends

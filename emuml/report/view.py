@@ -24,7 +24,7 @@ from emuml.experiment.recorded import Rows, failure_of, metrics_of, provenance_o
 from emuml.experiment.result import Metrics, Result
 from emuml.report.expected import RoundLaw, round_law
 from emuml.spec import Inputs
-from emuml.trace import merge
+from emuml.trace import kept, merge
 
 Floats = NDArray[np.float64]
 
@@ -72,7 +72,7 @@ class View:
             result.experiment,
             result.engine,
             result.metrics,
-            result.trace.rows,
+            kept(result.trace),
             result.summary(),
             result.stopped,
             result.run_dir,
@@ -106,6 +106,11 @@ class View:
             failure_of(folder),
             summary is None and (folder / "summary.json").exists(),
         )
+
+    @property
+    def tier(self) -> str:
+        """How it was emulated: ``"event"`` or ``"array"``; nothing if that is not known, or it was not emulated."""
+        return str(self.summary.get("tier") or self.provenance.get("tier", ""))
 
     @property
     def rounds(self) -> int:

@@ -3,6 +3,7 @@
 Theory imports neither protocols nor clusters; codes and compute laws answer its questions (see ``seams.py``).
 """
 
+from emuml.theory import sample
 from emuml.theory.agc import AgcMoments, agc_moments, independent_absence_error, independent_absence_moments
 from emuml.theory.coverage import (
     arrivals_distribution,
@@ -38,6 +39,7 @@ from emuml.theory.updates import expected_pushes_time, expected_update_time
 
 __all__ = [
     "NoClosedForm",
+    "sample",
     "expected_round_time",
     "round_time_variance",
     "round_time_cdf",

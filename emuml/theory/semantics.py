@@ -13,12 +13,15 @@ On one matrix and for stop rules that more answers never undo, no round ends lat
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from emuml.errors import UserError
+from emuml.selection import Closing
 from emuml.shapes import StopRule, Stragglers
 from emuml.theory import arguments
 
@@ -87,30 +90,60 @@ def round_ends(
     decided_s, ended_s = np.empty(len(work)), np.empty(len(work))
     answered, done_s = np.zeros(work.shape, np.bool_), np.empty(work.shape)
     asking_s, answering_s = (_travel_s(question_s, "question_s", len(work)), _travel_s(answer_s, "answer_s", len(work)))
-    asked_s, free_s = float(asking_s[0]), np.zeros(rule.workers)
-    for i, needed_s in enumerate(work):
-        start_s = np.maximum(asked_s, free_s)
-        finish_s = start_s + needed_s
-        arrival_s = finish_s + answering_s[i]
-        decided_s[i], used = _decision(rule, arrival_s)
-        answered[i, used] = True
-        ended_s[i] = arrival_s.max() if stragglers == "wait-all" else decided_s[i]
-        asked_s = float(ended_s[i] + asking_s[min(i + 1, len(work) - 1)])
-        is_done = _is_done(stragglers, start_s, finish_s, asked_s)
-        done_s[i] = np.where(is_done, finish_s, np.inf)
-        if stragglers != "cancel":
-            free_s = np.where(is_done, finish_s, free_s)
+    for i, step in enumerate(recursion(work, Closing(rule), stragglers, asking_s, answering_s)):
+        decided_s[i], ended_s[i], answered[i] = step.decided_s, step.ended_s, step.used
+        done_s[i] = np.where(step.is_done, step.finish_s, np.inf)
     last_s = float(ended_s[-1])
-    drained_s = last_s if stragglers == "cancel" else float(free_s.max() + answering_s[-1])
+    drained_s = last_s if stragglers == "cancel" else float(step.free_s.max() + answering_s[-1])
     over_s = drained_s if stragglers in ("wait-all", "carry-over") else last_s
     return RoundEnds(decided_s, ended_s, drained_s, answered, np.count_nonzero(done_s <= over_s, axis=1))
 
 
-def _decision(rule: StopRule, arrival_s: Floats) -> tuple[float, NDArray[np.int64]]:
-    """Return when the stop rule is satisfied, and by whom; of equal times the lower worker is first."""
-    order = np.argsort(arrival_s, kind="stable")
-    used = order[: rule.stop_index(order)]
-    return float(arrival_s[used[-1]]), used
+class Step(NamedTuple):
+    """One round of the recursions.
+
+    Attributes
+    ----------
+    decided_s, ended_s : float
+    used : ndarray of bool, shape (workers,)
+        Whose answers the decision used.
+    finish_s : ndarray of float64, shape (workers,)
+        When each worker is done with this round, if it does its work.
+    is_done : ndarray of bool, shape (workers,)
+        Who does it.
+    free_s : ndarray of float64, shape (workers,)
+        When each worker is done with all that it has begun.
+    """
+
+    decided_s: float
+    ended_s: float
+    used: NDArray[np.bool_]
+    finish_s: Floats
+    is_done: NDArray[np.bool_]
+    free_s: Floats
+
+
+def recursion(
+    work: Iterable[Floats], closing: Closing, stragglers: Stragglers, asking_s: Floats, answering_s: Floats
+) -> Iterator[Step]:
+    """Yield what happens in each round if the workers need these times, one row a round.
+
+    ``asking_s`` and ``answering_s`` are the seconds that messages of each round travel, shape (rounds,).
+    """
+    asked_s, free_s = float(asking_s[0]), np.zeros(closing.rule.workers)
+    for i, needed_s in enumerate(work):
+        start_s = np.maximum(asked_s, free_s)
+        finish_s = start_s + needed_s
+        arrival_s = finish_s + answering_s[i]
+        decided_s, used = closing.of(arrival_s)
+        if not np.isfinite(decided_s):  # a rule that nothing satisfies: the last answer ends a round
+            decided_s = float(arrival_s.max())
+        ended_s = float(arrival_s.max()) if stragglers == "wait-all" else decided_s
+        asked_s = float(ended_s + asking_s[min(i + 1, len(asking_s) - 1)])
+        is_done = _is_done(stragglers, start_s, finish_s, asked_s)
+        if stragglers != "cancel":
+            free_s = np.where(is_done, finish_s, free_s)
+        yield Step(decided_s, ended_s, used, finish_s, is_done, free_s)
 
 
 def _is_done(stragglers: Stragglers, start_s: Floats, finish_s: Floats, newer_s: float) -> NDArray[np.bool_]:

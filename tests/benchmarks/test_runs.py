@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import emuml
-from benchmarks import csr, erasurehead_delays, script, start, update_times
+from benchmarks import csr, erasurehead_delays, script, start, timing_kernels, update_times
 
 
 def test_the_bound_is_the_emulated_time() -> None:
@@ -85,3 +85,23 @@ def test_emulated_pushes_are_held_against_the_chain() -> None:
     assert found.value is not None
     assert found.value < 0.2  # four standard errors of so few pushes
     assert found.details["chain_hz"] == 1.6
+
+
+def test_every_contestant_of_timing_has_the_same_rounds_and_pushes() -> None:
+    workers, rounds, pushes = 40, 200, 8_000
+    (simpy_s, numpy_s), ours_s = (
+        (timing_kernels.simpy_rounds(workers, rounds), timing_kernels.numpy_rounds(workers, rounds, workers)),
+        timing_kernels.sample.round_times(timing_kernels.LAW, timing_kernels.All(workers), rounds, 1).ended_s[-1],
+    )
+    assert simpy_s == pytest.approx(numpy_s)  # the same draws, added in another order
+    assert ours_s == pytest.approx(numpy_s, rel=0.09)  # four standard errors of other draws
+    barrier = timing_kernels.SSP(timing_kernels.SLACK)
+    found = timing_kernels.sample.push_times(timing_kernels.LAW, barrier, workers, pushes, 1).at_s[-1]
+    assert timing_kernels.simpy_pushes(workers, pushes) == pytest.approx(found, rel=0.09)
+
+
+@pytest.mark.slow
+def test_timing_is_measured_in_turns() -> None:
+    figures = timing_kernels.measure(brief=True)
+    assert {figure.target for figure in figures.values()} == {100.0, 8.0, 0.5}
+    assert len(figures) == 8

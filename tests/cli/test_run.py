@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -51,3 +52,24 @@ def test_two_runs_at_one_moment_get_folders_of_their_own(tmp_path: Path, monkeyp
     folders = sorted(path for path in (tmp_path / "runs").iterdir() if not path.is_symlink())
     assert len(folders) == 2
     assert all((folder / "summary.json").is_file() for folder in folders)
+
+
+def test_the_tier_is_chosen_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = []
+    for tier in ("event", "array"):
+        assert status(["run", str(EXAMPLE), *SMALL, "--json", "--tier", tier, "--out", str(tmp_path / tier)]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+
+    assert [one["tier"] for one in found] == ["event", "array"]
+    assert found[0]["parameters_sha256"] == found[1]["parameters_sha256"]
+    assert found[0]["final"] == found[1]["final"]
+
+
+def test_a_plan_in_the_terminal_names_the_tier(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["run", str(EXAMPLE), *SMALL, "--plan"]) == 0
+    assert "event tier (about 60 messages)" in capsys.readouterr().out
+
+
+def test_a_tier_that_there_is_not_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["run", str(EXAMPLE), "--tier", "arry"]) == 2
+    assert "--tier: got 'arry'" in capsys.readouterr().err
