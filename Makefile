@@ -44,8 +44,8 @@ test-bounds: $(VENV)/.made-dev ## run the kernels' tests on kernels that check b
 	cd build/bounds && EMUML_CHECKED=1 $(abspath $(PY)) setup.py --quiet build_ext --inplace --force
 	cd build/bounds && EMUML_CHECKED=1 $(abspath $(PY)) -m pytest -q $(PYTEST_ARGS) tests/kernels
 
-soak: $(VENV)/.made-dev ## try every property on thousands of fresh examples (long)
-	$(PYTEST) -m hypothesis --hypothesis-profile=soak --timeout=0
+soak: $(VENV)/.made-dev ## try every property on thousands of fresh examples and schedules (long)
+	$(PYTEST) -m "hypothesis or soak" --hypothesis-profile=soak --timeout=0
 
 lint: $(VENV)/.made-dev ## check style and layout
 	$(VENV)/bin/ruff check .

@@ -2,7 +2,10 @@
 
 Asynchronous protocols: coordinate ``p`` of the table is the sum of ``2**clock`` over the pushes of worker ``p``, so the
 set of applied pushes is read off, and a push that is applied twice carries into the next bit. Synchronous ones:
-gradients differ by partition, round and parameters, and are whole numbers, so that sums are exact in any order.
+gradients differ by partition, round and parameters, and are whole numbers, so that sums are exact in any order; steps
+have momentum, so that optimizer state that is lost or kept in the wrong place shows in the parameters.
+
+``Rough`` has gradients whose sums depend on their order, for oracles that compare bits.
 """
 
 from __future__ import annotations
@@ -61,21 +64,61 @@ class Probe:
         """Return the task whose value is ``2**draw`` at the coordinate of the share."""
         return Task(bit, (parameters, share, draw), self.full_cost / shares, parameters.shape, draw=draw)
 
-    def start(self) -> tuple[()]:
-        """Return the state before the first step."""
-        return ()
+    def start(self) -> tuple[Vector]:
+        """Return the state before the first step: no momentum."""
+        return (np.zeros_like(self.initial),)
 
     def step(self, state: Any, parameters: Vector, gradient: Vector, round: int) -> tuple[Any, Vector]:
-        """Return state and parameters after a step; sums modulo a prime stay whole and small."""
-        return (), np.mod(parameters + np.asarray(gradient), _PRIME)
+        """Return state and parameters after a step with momentum; sums modulo a prime stay whole and small."""
+        momentum = np.mod(state[0] + np.asarray(gradient), _PRIME)
+        return (momentum,), np.mod(parameters + momentum, _PRIME)
 
     def apply(self, state: Any, parameters: Vector, push: Vector, clock: int) -> tuple[Any, Vector]:
-        """Return state and parameters after a push, or a sum of pushes."""
-        return (), parameters + push
+        """Return state and parameters after a push, or a sum of pushes; pushes have no momentum."""
+        return state, parameters + push
 
     def metrics(self, parameters: Vector) -> Mapping[str, float]:
         """Return nothing."""
         return {}
+
+
+class Rough(Probe):
+    """The same for synchronous protocols, with gradients and steps that round: the order of additions shows.
+
+    Examples
+    --------
+    >>> problem = Rough(6)
+    >>> parts = [problem.gradient(problem.initial, (partition,), 6, draw=0).run() for partition in range(6)]
+    >>> bool((sum(parts) == sum(reversed(parts))).all())
+    False
+    """
+
+    def gradient(
+        self,
+        parameters: Vector,
+        owned: tuple[int, ...],
+        partitions: int,
+        coefficients: tuple[float, ...] | None = None,
+        draw: int | None = None,
+    ) -> Task:
+        """Return the task of a coded sum over partitions."""
+        exact = super().gradient(parameters, owned, partitions, coefficients, draw)
+        return Task(rough_sum, exact.inputs, exact.cost, exact.shape, draw=draw)
+
+    def step(self, state: Any, parameters: Vector, gradient: Vector, round: int) -> tuple[Any, Vector]:
+        """Return state and parameters after a step with momentum."""
+        momentum = 0.9 * state[0] + np.asarray(gradient)
+        return (momentum,), parameters - 0.01 * momentum
+
+
+def rough_sum(parameters: Vector, owned: tuple[int, ...], coefficients: Any, draw: int) -> Vector:
+    """Return numbers of many digits and sizes that differ by partition, round and parameters."""
+    total = np.zeros_like(parameters)
+    places = np.arange(1.0, len(parameters) + 1.0)
+    for i, partition in enumerate(owned):
+        part = np.sin(np.asarray(parameters) + places * (partition + 1.0) + draw) * 10.0 ** (partition % 3)
+        total = total + (1.0 if coefficients is None else coefficients[i]) * part
+    return total
 
 
 def coded_sum(parameters: Vector, owned: tuple[int, ...], coefficients: Any, draw: int) -> Vector:

@@ -100,6 +100,11 @@ class Nodes:
             raise NobodyLivesError(name)
         return Seen(life.node)
 
+    def lives(self, name: str) -> bool:
+        """Tell whether a node is there and has started."""
+        life = self._by_id[name].life
+        return life is not None and bool(life.events)
+
     def life(self, name: str) -> int:
         """Return the incarnation of a node, also of one that is down."""
         return self._by_id[name].incarnation

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import emuml
-from benchmarks import csr, erasurehead_delays, script, start, timing_kernels, update_times
+from benchmarks import csr, erasurehead_delays, mutants, script, start, timing_kernels, update_times
 
 
 def test_the_bound_is_the_emulated_time() -> None:
@@ -60,6 +60,17 @@ def test_figures_of_a_sparse_run_leave_out_data_and_metrics() -> None:
     assert (alone.ratio, alone.reached) == (1.5, True)
     assert whole.ratio == pytest.approx(6 / 11, abs=5e-4)
     assert seconds.details == run
+
+
+@pytest.mark.slow
+def test_planted_bugs_are_counted_by_seeds_and_their_sizes_by_campaigns() -> None:
+    by_id = {mutant.id: mutants.figure(mutant, 2) for mutant in mutants.MUTANTS if mutant.id in ("GC3", "GC5", "X7")}
+    assert {name: figure.value for name, figure in by_id.items()} == {"GC3": 2, "GC5": 2, "X7": 2}
+    assert by_id["GC5"].reached
+    assert [seed["size"] for seed in by_id["GC5"].details["seeds"]] == [1, 1]  # type: ignore[attr-defined]
+    whole = mutants.summary(by_id)
+    assert (whole["found"].value, whole["found"].target) == (6, 6)
+    assert (whole["shrunk size, median"].value, whole["shrunk size, most"].value) == (0.5, 1)
 
 
 def test_both_forms_of_the_benchmark_do_the_same() -> None:

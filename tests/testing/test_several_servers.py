@@ -8,6 +8,7 @@ from emuml.protocols.async_updates.oracles import held
 from emuml.roster import Roster
 from emuml.stopping import Rounds
 from emuml.testing.probe import Probe
+from tests.testing.soak import RUNS, SOAK
 
 BARRIERS = [BSP(), SSP(0), SSP(2), ASP()]
 
@@ -52,19 +53,28 @@ def rounds(finished):
     return versions[len(versions) - 1 - versions[::-1].index(0) :]
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.parametrize("servers", [2, 3])
 @pytest.mark.parametrize("barrier", BARRIERS, ids=str)
 def test_crashes_of_workers_cost_no_push_and_no_round(barrier, servers):
-    found = et.explore(nodes(barrier, servers), describe(barrier), runs=100, faults=et.faults(crash=3, keep={"server"}))
+    found = et.explore(
+        nodes(barrier, servers),
+        describe(barrier),
+        runs=RUNS if SOAK else 100,
+        faults=et.faults(crash=3, keep={"server"}),
+    )
     assert found.ok, found.failure.trial.report()
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.parametrize("servers", [2, 3])
 @pytest.mark.parametrize("barrier", BARRIERS, ids=str)
 def test_crashes_of_servers_end_in_no_deadlock_and_cost_no_push(barrier, servers):
-    found = et.explore(nodes(barrier, servers), describe(barrier), runs=100, faults=et.faults(crash=2, keep=()))
+    found = et.explore(
+        nodes(barrier, servers), describe(barrier), runs=RUNS if SOAK else 100, faults=et.faults(crash=2, keep=())
+    )
     assert found.ok, found.failure.trial.report()
 
 

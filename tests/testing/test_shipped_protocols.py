@@ -1,14 +1,11 @@
 """Our own protocols are clean under thousands of explored schedules and crashes; many more with ``make soak``."""
 
 import pytest
-from hypothesis import settings
 
 import emuml.testing as et
 from emuml.protocols.async_updates import ASP, BSP, SSP, AsyncUpdates
 from emuml.protocols.gradient_coding import FractionalRepetition, GradientCoding, IgnoreStragglers, Uncoded
-
-SOAK = settings.default.max_examples > 1000
-"""``make soak`` sets it."""
+from tests.testing.soak import RUNS, SOAK
 
 SEMANTICS = ("cancel", "skip-stale", "carry-over", "wait-all")
 CODED = [
@@ -34,16 +31,18 @@ def explored(protocol, runs, budget):
     assert found.runs == runs
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", CODED, ids=str)
 def test_gradient_coding_stands_explored_crashes_of_workers_and_of_the_server(protocol):
-    explored(protocol, 10_000 if SOAK else 130, et.faults(crash=3, keep=()))
+    explored(protocol, RUNS if SOAK else 130, et.faults(crash=3, keep=()))
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", ASYNCHRONOUS, ids=str)
 def test_asynchronous_updates_stand_explored_crashes_of_workers_and_of_the_server(protocol):
-    explored(protocol, 10_000 if SOAK else 205, et.faults(crash=3, keep=()))
+    explored(protocol, RUNS if SOAK else 205, et.faults(crash=3, keep=()))
 
 
 @pytest.mark.parametrize("protocol", [*CODED, *ASYNCHRONOUS], ids=str)

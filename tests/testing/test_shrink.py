@@ -9,9 +9,11 @@ from emuml.testing.scenario import CrashFault, Delays, Deviation, Scenario
 from emuml.testing.shrink import PASSES, shrink, without
 from emuml.testing.subject import Subject
 from emuml.testing.trial import Trier
-from tests.mutants.exploration import MUTANTS
+from tests.mutants.planted import RUN_TWICE
+from tests.mutants.registry import MUTANTS
 from tests.testing.keeper import Hasty, durable, nodes
 
+REPEATING = [mutant for mutant in MUTANTS if RUN_TWICE not in mutant.oracles]
 KEEP = et.faults(keep={"client"}, crash=4)
 MANY = Scenario(
     workers=3,
@@ -43,12 +45,10 @@ def test_a_failure_comes_back_with_one_fault_and_nothing_else():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)
+@pytest.mark.parametrize("mutant", REPEATING, ids=lambda mutant: mutant.id)
 def test_dropping_any_fault_or_deviation_loses_the_failure(mutant):
-    made = mutant.make()
-    describe = et.shipped(made.protocol)
     for seed in range(2):
-        failure = et.explore(lambda: made, describe, runs=mutant.runs, seed=seed, faults=mutant.budget).failure
+        failure = mutant.campaign(seed).failure
         assert failure.replays < module.REPLAYS_MAX
         now = failure.scenario
         smaller = [
@@ -59,7 +59,7 @@ def test_dropping_any_fault_or_deviation_loses_the_failure(mutant):
             for item in now.deviations
         ]
         for scenario in smaller:
-            trial = et.run(lambda: made, scenario, describe, faults=mutant.budget)
+            trial = mutant.tried(mutant.wrong, scenario)
             assert trial.signature != failure.trial.signature
 
 

@@ -7,7 +7,9 @@ from hypothesis.errors import InvalidArgument
 import emuml.testing as et
 from emuml.protocols.async_updates import SSP, AsyncUpdates
 from emuml.testing.scenario import Scenario, parsed
-from tests.mutants.exploration import SSP1, OffByOne, Swapped
+from tests.mutants.async_nodes import OffByOne
+from tests.mutants.planted import Swapped
+from tests.mutants.registry import SSP1
 
 SCENARIOS = et.scenarios(workers=(2, 4), crash=2, deviations=3, messages=("View", "Update"))
 

@@ -10,7 +10,9 @@ from emuml.protocols.gradient_coding import FractionalRepetition, GradientCoding
 from emuml.testing.scenario import CrashFault, Deviation, Scenario
 from emuml.testing.tcp import BACK_S, logical
 from emuml.trace import Trace
-from tests.mutants.exploration import PARTIAL, DecodesByArrival, Swapped
+from tests.mutants.coding_nodes import DecodesByArrival
+from tests.mutants.planted import Swapped
+from tests.mutants.registry import PARTIAL
 
 EVERYBODY = et.faults(crash=3, keep=())
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from emuml.lazy import array_of
 from emuml.protocols.gradient_coding.messages import Gradient, Parameters
+from emuml.protocols.gradient_coding.pace import closes_in_time, nobody_rests
 
 if TYPE_CHECKING:
     from emuml.protocols.gradient_coding.protocol import GradientCoding
@@ -37,6 +38,15 @@ def describe(run: Any, protocol: GradientCoding) -> None:
         run.always(
             lambda nodes: _works_on_the_newest(nodes[str(nodes.acting)]), "work is on the newest question", of="worker"
         )
+        run.at_end(
+            lambda finished: closes_in_time(finished, protocol),
+            "without faults a round takes no longer than the answers that it needs",
+        )
+    run.at_end(nobody_rests, "without faults nobody rests who was asked")
+    run.always(
+        lambda nodes: _is_at_work(nodes[str(nodes.acting)]), "whoever was asked is at work or has answered", of="worker"
+    )
+    run.always(_counts_what_was_asked, "counted answers are to the open question of this life", of="server")
     run.always(lambda nodes: _is_undecided(nodes["server"]), "a round that can be decoded is closed", of="server")
     run.eventually("done", within_s=120.0)
 
@@ -103,6 +113,20 @@ def _asks_for_the_open_round(sent: Any) -> bool:
 
 def _works_on_the_newest(worker: Any) -> bool:
     return worker.open is None or (worker.open.life, worker.open.round) == worker.newest
+
+
+def _is_at_work(worker: Any) -> bool:
+    if worker.newest[1] < 0 or worker.open is not None or worker.mailbox:
+        return True
+    return worker.answer is not None and (worker.answer.life, worker.answer.round) == tuple(worker.newest)
+
+
+def _counts_what_was_asked(nodes: Any) -> bool:
+    """Who gave an answer that counts, and still lives, said last what the server asks: nothing newer was asked."""
+    server = nodes["server"]
+    asked = nodes.life("server-0"), server.round
+    living = (nodes[f"worker-{w}"].answer for w in server.answers if nodes.lives(f"worker-{w}"))
+    return all(answer is None or (answer.life, answer.round) == asked for answer in living)
 
 
 def _is_undecided(server: Any) -> bool:
