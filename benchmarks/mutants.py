@@ -3,8 +3,9 @@
 Each figure is the number of seeds at which a planted bug was found by an oracle made for it, within its budget of runs;
 details have one entry for each seed. ``shrunk size`` counts faults and deviations of the scenario that comes back.
 
-Verdict (2 cores shared with other work, CPython 3.11): all 150 pairs of 30 bugs and 5 seeds are found, after 3 runs in the
-median, 385 at most (GC10), in less than a CPU second each; what comes back has 1 fault or deviation in the median, 4 at most.
+Verdict (2 cores shared with other work, CPython 3.11): all 150 pairs of 30 bugs and 5 seeds are found, after 3 runs in
+the median, 385 at most (GC10), in less than a CPU second each; what comes back has 1 fault or deviation in the median,
+4 at most.
 """
 
 from __future__ import annotations

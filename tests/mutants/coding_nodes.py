@@ -232,7 +232,6 @@ class KeepsTheDeadBusy(Server):
     """What a worker was busy with outlives it."""
 
     def on_peer(self, ctx, peer, state):
-        busy = set(self.busy)
         if state is PeerState.DOWN:
             self.down.add(peer.index)
             if not self.closed:
@@ -241,7 +240,6 @@ class KeepsTheDeadBusy(Server):
             self.down.discard(peer.index)
         else:
             super().on_peer(ctx, peer, state)
-            self.busy |= busy
 
 
 class CountsWhoRejoinsTwice(Server):
