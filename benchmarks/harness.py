@@ -127,7 +127,7 @@ def speedup(times: Mapping[str, Sequence[float]], baseline: str, ours: str, targ
 
 
 def main(measure: Callable[[bool], Mapping[str, Figure]], arguments: Sequence[str] | None = None) -> None:
-    """Run a benchmark from the command line: ``--json`` prints one object, ``--brief`` (or ``--smoke``) measures briefly.
+    """Run a benchmark from the command line: ``--json`` prints one object, ``--brief`` measures briefly.
 
     Parameters
     ----------
