@@ -46,8 +46,10 @@ class ClockFirst(Server):
 
     def take(self, ctx, worker, update):
         self.completed[worker] += 1
+        self.find_slowest()
         self.release(ctx)
         self.completed[worker] -= 1
+        self.find_slowest()
         super().take(ctx, worker, update)
 
 

@@ -42,7 +42,27 @@ class Barrier:
         >>> SSP(1).may_start(3, [3, 2, 5]), SSP(1).may_start(4, [4, 2, 5])
         (True, False)
         """
-        return self.slack is None or not completed or clock - min(completed) <= self.slack
+        return not completed or self.admits(clock, min(completed))
+
+    def admits(self, clock: int, slowest: int) -> bool:
+        """Return whether iteration ``clock`` may start when the slowest worker has completed ``slowest``."""
+        return self.slack is None or clock - slowest <= self.slack
+
+    def serves_until(self, clock: int, slowest: int) -> int:
+        """Return the last iteration for which parameters are fresh enough that were fetched for ``clock``.
+
+        Parameters
+        ----------
+        clock : int
+        slowest : int
+            The parameters hold all updates of iterations before this one, of every worker.
+
+        Examples
+        --------
+        >>> SSP(2).serves_until(1, slowest=1), ASP().serves_until(1, slowest=1)
+        (3, 1)
+        """
+        return clock if self.slack is None else max(clock, slowest + self.slack)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ gathers the slices of each round, and those of the last one before it stops.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -42,6 +41,7 @@ class Server(Node):
     def __init__(self, barrier: Barrier, workload: SharedProblem, roster: Roster, on_lost: OnLost) -> None:
         self.barrier, self.workload, self.stop, self.on_lost = barrier, workload, roster.stop, on_lost
         self.workers = len(roster.of("worker"))
+        self.by_slowest = type(barrier).may_start is Barrier.may_start  # other barriers look at every clock
 
     def on_start(self, ctx: Context, saved: Saved) -> None:
         """Begin with the initial parameters; workers ask."""
@@ -54,7 +54,9 @@ class Server(Node):
         self.gathering = Gathering(ctx.id, others)
         self.completed = [0] * self.workers
         self.evicted: set[int] = set()
+        self.find_slowest()
         self.waiting: dict[int, tuple[int, float]] = {}  # worker -> for which iteration, since when
+        self.asked: list[int] = []  # who waits and has not been looked at
         self.together: dict[int, Update] = {}
         self.pushes = self.skipped = self.reported = 0
         self.ended = False
@@ -64,16 +66,25 @@ class Server(Node):
 
     def count_anew(self) -> None:
         """Start counting what the next log reports."""
-        self.staleness: Counter[int] = Counter()
-        self.leads: Counter[int] = Counter()
-        self.applied: Counter[int] = Counter()
+        self.staleness: dict[int, int] = {}
+        self.leads: dict[int, int] = {}
+        self.applied: dict[int, int] = {}
         self.blocked: dict[int, float] = {}
         self.blocked_s = 0.0
 
     @property
     def members(self) -> list[int]:
         """Clocks of the workers that count."""
+        if not self.evicted:
+            return self.completed
         return [clock for worker, clock in enumerate(self.completed) if worker not in self.evicted]
+
+    def find_slowest(self) -> None:
+        """Note the least clock of the workers that count, and how many are there: it moves when the last one does."""
+        members = self.members
+        self.slowest = min(members, default=0)
+        self.at_slowest = members.count(self.slowest)
+        self.has_moved = True  # since the last look at all who wait
 
     def on_message(self, ctx: Context, sender: NodeId, message: Read | Update | Slice | Finish) -> None:
         """Take what workers push and want, and what other servers hold."""
@@ -108,9 +119,11 @@ class Server(Node):
             self.skipped += joined - self.completed[worker]
             self.completed[worker] = joined
             self.evicted.discard(worker)
+            self.find_slowest()
             clock = joined
         since_s = self.waiting.get(worker, (clock, ctx.now))[1]
         self.waiting[worker] = (self.completed[worker] if clock < 0 else clock), since_s
+        self.asked.append(worker)
 
     def earliest(self) -> int:
         """Return the iteration that whoever comes back may join; if nobody counts, where the furthest held them."""
@@ -120,7 +133,11 @@ class Server(Node):
 
     def take(self, ctx: Context, worker: int, update: Update) -> None:
         """Count a push, and apply what it completes."""
+        if self.completed[worker] == self.slowest and worker not in self.evicted:
+            self.at_slowest -= 1
         self.completed[worker] += 1
+        if not self.at_slowest:
+            self.find_slowest()
         self.pushes += 1
         if self.barrier.in_step:
             self.together[worker] = update
@@ -139,8 +156,10 @@ class Server(Node):
     def apply(self, ctx: Context, updates: dict[int, Update]) -> None:
         """Make one update of the table with these workers' pushes, and see whether a round or the training is over."""
         values: list[Array] = [update.value for update in updates.values()]
-        self.applied.update(updates.keys())
-        self.staleness.update(self.table.version - update.version for update in updates.values())
+        for worker, update in updates.items():
+            self.applied[worker] = self.applied.get(worker, 0) + 1
+            lag = self.table.version - update.version
+            self.staleness[lag] = self.staleness.get(lag, 0) + 1
         push = values[0] if len(values) == 1 else combine([1.0] * len(values), values)
         state, after = self.workload.apply(
             self.table.state, self.table.values, push, next(iter(updates.values())).clock
@@ -163,18 +182,35 @@ class Server(Node):
         """
         if self.ended and not self.gathering.is_shared:
             return
-        members = self.members
-        slowest = min(members, default=0)
-        for worker in sorted(self.waiting):
+        for worker in self.candidates():
             clock, since_s = self.waiting[worker]
-            if self.ended or self.barrier.may_start(clock, members):
+            if self.ended or self.may_start(clock):
                 del self.waiting[worker]
                 waited_s = ctx.now - since_s
                 self.blocked_s += waited_s
                 self.blocked[worker] = self.blocked.get(worker, 0.0) + waited_s
-                self.leads[clock - slowest] += 1
-                view = View(ctx.incarnation, clock, self.table.version, slowest, self.table.values)
-                ctx.send(NodeId("worker", worker), view)
+                lead = clock - self.slowest
+                self.leads[lead] = self.leads.get(lead, 0) + 1
+                self.show(ctx, worker, clock)
+
+    def candidates(self) -> list[int]:
+        """Return those who wait and may start now: who just asked, and everybody once the slowest has moved."""
+        looks_at_all = self.ended or self.has_moved or not self.by_slowest
+        found = sorted(self.waiting if looks_at_all else self.waiting.keys() & self.asked)
+        self.asked.clear()
+        self.has_moved = False
+        return found
+
+    def may_start(self, clock: int) -> bool:
+        """Tell whether the barrier lets an iteration start."""
+        if self.by_slowest:
+            return not self.at_slowest or self.barrier.admits(clock, self.slowest)
+        return self.barrier.may_start(clock, self.members)
+
+    def show(self, ctx: Context, worker: int, clock: int) -> None:
+        """Send a worker the parameters for its next iteration."""
+        view = View(ctx.incarnation, clock, self.table.version, self.slowest, self.table.values)
+        ctx.send(NodeId("worker", worker), view)
 
     def report(self, ctx: Context, round: int) -> None:
         """Note what a round was like and what it came to; rounds are counted from 1."""
@@ -185,7 +221,7 @@ class Server(Node):
             "staleness_max": max(self.staleness, default=0),
             "staleness": _text(self.staleness),
             "lead": _text(self.leads),
-            "spread": max(self.completed) - min(self.members, default=0),
+            "spread": max(self.completed) - self.slowest,
             "blocked_s": self.blocked_s,
             "evicted": len(self.evicted),
             "skipped": self.skipped,
@@ -219,6 +255,7 @@ class Server(Node):
             self.waiting.pop(worker, None)  # its former life waited
         elif state is PeerState.DOWN and self.on_lost == "evict":
             self.evicted.add(worker)
+            self.find_slowest()
             self.waiting.pop(worker, None)
             self.step_together(ctx)
             self.release(ctx)
@@ -227,14 +264,14 @@ class Server(Node):
         """Name the workers that hold the others back, or the servers whose slices are missing."""
         if self.ended:
             return self.gathering.waiting_for()
-        slowest = min(self.members, default=0)
+        slowest = self.slowest
         behind = [w for w, clock in enumerate(self.completed) if clock == slowest and w not in self.evicted]
         shown = ", ".join(f"worker-{w}" for w in behind[:8])
         return f"updates of iteration {slowest} from {shown}{' ...' if len(behind) > 8 else ''}"
 
 
-def _mean(counts: Counter[int]) -> float:
-    return sum(value * times for value, times in counts.items()) / max(counts.total(), 1)
+def _mean(counts: Mapping[int, int]) -> float:
+    return sum(value * times for value, times in counts.items()) / max(sum(counts.values()), 1)
 
 
 def _text(counts: Mapping[int, float]) -> str:

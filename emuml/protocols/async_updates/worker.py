@@ -79,8 +79,8 @@ class Worker(Node):
 
     def on_computed(self, ctx: Context, tag: Hashable, result: Any) -> None:
         """Push, and go on at once if the copy is fresh enough for the next iteration."""
-        slack = self.barrier.slack
-        goes_on = slack is not None and min(view.slowest for view in self.fetched) >= self.clock + 1 - slack
+        slowest = min(view.slowest for view in self.fetched)
+        goes_on = self.clock < self.barrier.serves_until(self.clock, slowest)
         parts = zip(self.servers, self.fetched, cut(result, len(self.servers)), strict=True)
         updates = {
             server: Update(view.life, self.clock, view.version, not goes_on, part) for server, view, part in parts
