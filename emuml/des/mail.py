@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING
 from emuml import effects as fx
 from emuml.des.environment import NORMAL, Call, is_call
 from emuml.des.machine import Machine
+from emuml.des.wires import Parcel, Wires
 from emuml.errors import MutatedAfterSend
 from emuml.message import Message, decode, digest, encode, freeze
 from emuml.node import NodeId
 
 if TYPE_CHECKING:
     from emuml.des.emulator import Emulator
+    from emuml.des.silences import Silences
+
+Origin = tuple[Machine, int, int, int, float]
+"""Sender, its incarnation, session, number in the session, and when the message left."""
 
 
 class Mail:
@@ -20,6 +25,8 @@ class Mail:
 
     def __init__(self, emulator: Emulator) -> None:
         self._emulator = emulator
+        self.wires: Wires | None = None
+        self.silences: Silences | None = None
         self._free_s: dict[tuple[NodeId, NodeId], float] = {}
         self._arrives_s: dict[tuple[NodeId, NodeId], float] = {}
         self._on_the_way: dict[NodeId, dict[NodeId, list[Call]]] = {}  # kept where an explorer may lose them
@@ -46,12 +53,21 @@ class Mail:
         for link in ((first, second), (second, first)):
             self._free_s.pop(link, None)
             self._arrives_s.pop(link, None)
+            if self.wires is not None:
+                self.wires.forget(*link)
 
     def _leave(self, machine: Machine, to: NodeId, message: Message, size_bytes: int, session: int, seq: int) -> None:
         emulator = self._emulator
         now = left = arrives = emulator.env._now
         link, choices = (machine.id, to), emulator.choices
         name = "" if choices is None else choices.name("message", machine.name, to, type(message).__name__)
+        check = digest(message) if emulator.checker is not None else 0
+        receiver = emulator.machines[to]
+        if self.wires is not None and to != machine.id:
+            late_s = 0.0 if choices is None else choices.late_s(name, emulator.cluster.network.latency_s)
+            origin = (machine, machine.incarnation, session, seq)
+            self.wires.send(Parcel(origin, receiver, message, size_bytes, check, name, late_s))
+            return
         if to != machine.id:
             network = emulator.cluster.network
             if network.bandwidth_bps is not None:
@@ -61,14 +77,24 @@ class Mail:
             if choices is not None and network.latency_s > 0:
                 arrives += choices.late_s(name, network.latency_s)
                 arrives = self._arrives_s[link] = max(arrives, self._arrives_s.get(link, 0.0))
-        check = digest(message) if emulator.checker is not None else 0
-        origin = (machine, machine.incarnation, session, seq, left)
-        receiver = emulator.machines[to]
-        call = emulator.env.call_at(arrives, NORMAL, self._arrive, origin, receiver, message, size_bytes, check)
-        call.lane = link
-        if choices is not None:
+        life = (machine, machine.incarnation, session, seq, left)
+        self._arrive_at(arrives, life, receiver, message, size_bytes, check, name)
+
+    def arrive_at(self, at: float, parcel: Parcel) -> Call:
+        """Let what leaves a wire arrive."""
+        origin = (*parcel.origin, parcel.left_s)
+        return self._arrive_at(at, origin, parcel.to, parcel.message, parcel.size_bytes, parcel.check, parcel.name)
+
+    def _arrive_at(
+        self, at: float, origin: Origin, receiver: Machine, message: Message, size_bytes: int, check: int, name: str
+    ) -> Call:
+        emulator, sender = self._emulator, origin[0]
+        call = emulator.env.call_at(at, NORMAL, self._arrive, origin, receiver, message, size_bytes, check)
+        call.lane = (sender.id, receiver.id)
+        if emulator.choices is not None:
             call.name = name
-            self._on_the_way.setdefault(machine.id, {}).setdefault(to, []).append(call)
+            self._on_the_way.setdefault(sender.id, {}).setdefault(receiver.id, []).append(call)
+        return call
 
     def lose_on_the_way(self, machine: Machine) -> None:
         """At a crash: of what is on the way to each peer, a prefix arrives (contract 3.10)."""
@@ -82,20 +108,19 @@ class Mail:
                 for call in left[len(left) - lost :]:
                     self._emulator.env.cancel(call)
 
-    def _arrive(
-        self,
-        origin: tuple[Machine, int, int, int, float],
-        machine: Machine,
-        message: Message,
-        size_bytes: int,
-        check: int,
-    ) -> None:
+    def _arrive(self, origin: Origin, machine: Machine, message: Message, size_bytes: int, check: int) -> None:
+        if machine.stall is not None:
+            machine.stall.keep(self._arrive, origin, machine, message, size_bytes, check)
+            return
         sender, incarnation, session, seq, left = origin
         emulator = self._emulator
         if machine.life is None or left > sender.ended.get(incarnation, left):
             return
         link = machine.links.of(sender.id)
         if not link.carries or link.session != session:
+            return
+        if self.silences is not None and self.silences.hears(machine, sender):
+            self._arrive(origin, machine, message, size_bytes, check)  # unless that news set off a fault
             return
         if emulator.checker is not None:
             message = _as_received(message, check, sender.name)
