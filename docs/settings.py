@@ -27,6 +27,9 @@ FAMILIES = {
     "protocol": "How workers and servers cooperate", "code": "Who computes what (`protocol.code`)",
     "barrier": "Who may start when (`protocol.barrier`)", "cluster": "Nodes and what they need",
     "compute": "How long work takes (`cluster.compute`)", "network": "Links (`cluster.network`)",
+    "topology": "Topologies (`cluster.network.topology`)",
+    "link": "Links of a topology", "route": "Routes of a topology",
+    "server_costs": "What messages cost a server (`cluster.server_costs`)",
     "storage": "Stable storage (`cluster.storage`)", "detection": "How crashes are noticed (`cluster.detection`)",
     "fault": "What goes wrong (a list under `faults`)", "stop": "When training ends (`stop`, in place of `rounds`)",
 }  # fmt: skip

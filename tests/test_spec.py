@@ -11,7 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emuml import names
-from emuml.cluster import compute, faults
+from emuml.cluster import (
+    FatTree,
+    LatencyMatrix,
+    Link,
+    Route,
+    ServerCosts,
+    Star,
+    Topology,
+    TopologyNetwork,
+    TwoTier,
+    compute,
+    faults,
+)
 from emuml.cluster.cluster import Cluster, Detection, Network, Storage
 from emuml.errors import FormatError, UserError
 from emuml.protocols import AsyncUpdates
@@ -25,6 +37,13 @@ from emuml.workloads import optimizers as opt
 DATA = (np.arange(12.0).reshape(6, 2), np.array([0.0, 1.0, 0.0, 1.0, 1.0, 0.0]))
 ACCELERATED = opt.AcceleratedGradientDescent(0.25, opt.Exponential(0.5))
 LOGISTIC = LogisticRegression(data=DATA, l2=0.5, optimizer=ACCELERATED, batch=1, validation=0.2)
+RING = Topology(
+    ("a", "b"),
+    (Link("ab", 1e9, 0.5, "fatpipe", ("a", "b")), Link("bc", 1e9, between=("b", "c")), Link("spare", 1.0)),
+    ("c",),
+    (Route("a", "b", ("ab", "bc", "bc"), ("up", "up", "down")),),
+    "ecmp",
+)
 
 DECLARATIONS = [
     LOGISTIC,
@@ -53,16 +72,23 @@ DECLARATIONS = [
     compute.DelayTrace(np.array([[0.1, 0.2], [0.3, 0.4]])),
     compute.ErasureHeadDelays(rounds=10),
     Network(),
+    TopologyNetwork(FatTree(2), placement=("host-1", "host-0")),
+    LatencyMatrix(np.array([[0.0, 0.1], [np.nan, 0.0]]), 1e6, missing="reverse"),
+    RING,
+    RING.links[0],
+    RING.routes[0],
+    Star(3, 1e9),
+    TwoTier(2, 4, uplink_bps=1e9),
+    FatTree(4, latency_s=1e-6),
+    ServerCosts(1e9, 1e-6),
     Storage(0.125, 3.0),
-    Detection(1, 2, 3, suspect_s=0.5, down_s=2),
+    Detection(1, 2, 3),
     faults.FaultPlan((faults.Crash("worker-1", at_s=2, restart_after=("round", 3)), faults.Start("worker-2", at_s=0))),
     faults.Crash("worker-0", after=("round", 4), restart_after_s=0.5),
     faults.Start("worker-0", after=("round", 1)),
     faults.Hang("worker-0", 2.0, at_s=1.0),
     faults.Partition(("server-0",), ("worker-0", "worker-1"), 1.5, at_s=0),
-    faults.GroupCrash(("worker-0", "worker-2"), at_s=3, warning_s=120, within_s=1.5),
     faults.SlowLink("server-0", "worker-0", 0.5, 2, after=("round", 9)),
-    faults.Lossy("server-0", "worker-0", 0.25, 2, at_s=1, timeout_s=1),
     faults.SlowNode("worker-0", 3, 2, at_s=7),
     Rounds(5),
     Updates(6),

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from emuml._kernels.reference import misfit
 
-KERNELS = ("draws", "decode", "csr", "events", "timing")
+KERNELS = ("draws", "decode", "csr", "events", "timing", "flows")
 """Modules of this package that are compiled."""
 
 
@@ -62,6 +62,7 @@ if IMPLEMENTATION == "compiled":
     from emuml._kernels.csr import csr_accumulate, csr_predict
     from emuml._kernels.decode import weighted_sum as _weighted_sum
     from emuml._kernels.draws import subset, uniform, uniforms, unit_exponential, unit_exponentials, word, words
+    from emuml._kernels.flows import FlowSystem
     from emuml._kernels.timing import cover_time, exponential_rounds, key_exponentials, key_words, mark_used
 else:
     from emuml._kernels.reference import (
@@ -81,8 +82,10 @@ else:
         words,
     )
     from emuml._kernels.reference import weighted_sum as _weighted_sum
+    from emuml._kernels.reference_flows import FlowSystem  # type: ignore[assignment]
 
 __all__ = [
+    "FlowSystem",
     "IMPLEMENTATION",
     "KERNELS",
     "built",

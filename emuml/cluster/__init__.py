@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from emuml.cluster.delays import DelayTrace as DelayTrace
     from emuml.cluster.delays import ErasureHeadDelays as ErasureHeadDelays
     from emuml.cluster.delays import erasurehead_delays as erasurehead_delays
+    from emuml.cluster.networks import LatencyMatrix as LatencyMatrix
+    from emuml.cluster.networks import ServerCosts as ServerCosts
+    from emuml.cluster.networks import TopologyNetwork as TopologyNetwork
+    from emuml.cluster.topology import Link as Link
+    from emuml.cluster.topology import Route as Route
+    from emuml.cluster.topology import Topology as Topology
+    from emuml.cluster.topology_shapes import FatTree as FatTree
+    from emuml.cluster.topology_shapes import Star as Star
+    from emuml.cluster.topology_shapes import TwoTier as TwoTier
 
 _HOMES = {
     "Cluster": "emuml.cluster.cluster",
@@ -34,6 +43,15 @@ _HOMES = {
     "DelayTrace": "emuml.cluster.delays",
     "ErasureHeadDelays": "emuml.cluster.delays",
     "erasurehead_delays": "emuml.cluster.delays",
+    "LatencyMatrix": "emuml.cluster.networks",
+    "ServerCosts": "emuml.cluster.networks",
+    "TopologyNetwork": "emuml.cluster.networks",
+    "Link": "emuml.cluster.topology",
+    "Route": "emuml.cluster.topology",
+    "Topology": "emuml.cluster.topology",
+    "FatTree": "emuml.cluster.topology_shapes",
+    "Star": "emuml.cluster.topology_shapes",
+    "TwoTier": "emuml.cluster.topology_shapes",
 }
 
 __all__ = sorted(_HOMES)

@@ -94,6 +94,7 @@ class RoundTier:
         observers: Sequence[Observer] = (),
         log_sinks: Sequence[LogSink] = (),
     ) -> None:
+        assert isinstance(cluster.network, Network)
         self._nodes, self._network = nodes, cluster.network
         self._workers, self._unit_cost = cluster.workers, unit_cost
         self.result = Run("des", Records(), "array")
@@ -264,8 +265,8 @@ class RoundTier:
 
 def why_not(nodes: RoundNodes, cluster: Cluster) -> str:
     """Return why this tier cannot serve such a run, or an empty string."""
-    if type(cluster.network) is not Network:
-        return "messages share links"
+    if not cluster.shares_nothing:
+        return "messages wait for each other"
     if cluster.servers != 1:
         return f"there are {cluster.servers} servers"
     if cluster.cancel_lag_s and nodes.stragglers == "cancel":

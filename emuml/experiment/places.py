@@ -133,12 +133,12 @@ class Places:
         return f"did you mean {shortened(_join(nearest, name), _PATH_MAX)!r}{'' if nearest else ' at the top level'}?"
 
     def _unwritten(self) -> dict[str, type]:
-        """Return the declarations that may be left out because there is one kind of them only, such as networks."""
+        """Return the declarations that may be left out, whose kind needs no name, such as networks."""
         found: dict[str, type] = {}
         for path, cls in self.classes.items():
             for field in fields_of(cls):
                 kinds = list(names.REGISTRY.get(field, {}))
-                if len(kinds) == 1 and _join(path, field) not in self.written:
+                if (len(kinds) == 1 or field in kinds) and _join(path, field) not in self.written:
                     found[_join(path, field)] = names.resolve(field, kinds[0])
         return found
 

@@ -179,7 +179,7 @@ def _wall_s(base: Plan, training: Training, problem: Problem) -> float | None:
 
 
 def _training(experiment: Experiment, engine: Engine, problem: Problem, shape: Round) -> Training:
-    cluster, network = experiment.cluster, experiment.cluster.network if engine == "des" else Network()
+    cluster, network = experiment.cluster, _network(experiment, engine)
     training = Training(
         experiment.protocol,
         shape,
@@ -190,6 +190,11 @@ def _training(experiment: Experiment, engine: Engine, problem: Problem, shape: R
         experiment.roster(),
     )
     return replace(training, loads=_loads(training, problem))
+
+
+def _network(experiment: Experiment, engine: str) -> Network:
+    """Return a network whose messages take what those of the run take at least, if each is alone."""
+    return Network(*experiment.cluster.network.alone(experiment.roster().ids)) if engine == "des" else Network()
 
 
 def _of_rounds(base: Plan, experiment: Experiment, training: Training, settings: RuntimeSettings) -> Plan:

@@ -33,7 +33,8 @@ def of_pushes(base: Plan, experiment: Experiment, problem: Problem, shape: Push,
     """Fill in what follows from the shape of pushes."""
     is_real = base.engine == "tcp"
     barrier: Any = shape.barrier
-    network, is_shared = Network() if is_real else experiment.cluster.network, experiment.cluster.servers > 1
+    alone = experiment.cluster.network.alone(experiment.roster().ids)
+    network, is_shared = Network() if is_real else Network(*alone), experiment.cluster.servers > 1
     # Several servers first say how far a worker is for each of them.
     pace = Pace(barrier.slack, barrier.in_step, shape, network, questions=3 if is_shared else 1)
     training = _training(experiment, problem, shape, network)

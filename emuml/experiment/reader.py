@@ -21,7 +21,7 @@ from emuml.cluster.faults import FaultPlan
 from emuml.errors import EmumlError, UserError, did_you_mean
 from emuml.experiment.experiment import Experiment
 from emuml.experiment.fitting import Misfit, Unfit
-from emuml.experiment.hints import field_hints, holds, meant, words
+from emuml.experiment.hints import field_hints, holds, meant, parts, words
 from emuml.experiment.models import Refused, fields_of, refused
 from emuml.experiment.places import Places, said
 from emuml.experiment.run_dir import FORMAT
@@ -30,7 +30,7 @@ from emuml.roster import Roster
 from emuml.spec import InputFolder
 
 ENGINES = ("des", "tcp")
-FAMILIES_OF_LISTS = {"faults": "fault", "conditions": "stop"}
+FAMILIES_OF_LISTS = {"faults": "fault", "conditions": "stop", "links": "link", "routes": "route"}
 FAMILIES_BY_FIELD = {"of": "protocol"}
 _NAME_MAX, _NAMES_MAX = 100, 1_000
 _BESIDE = ("format", "engine", "runtime")
@@ -109,7 +109,7 @@ class Reader:
         known = [str(id) for id in Roster.of_counts(server=cluster.servers, worker=cluster.workers).ids]
         are_known, told = frozenset((None, *known)), {problem.place for problem in self.problems}
         for path, value in self.places.written.items():
-            is_node = re.match(r"faults\[\d+\]\.(node|nodes|first|second)(\[\d+\])?$", path)
+            is_node = re.match(r"faults\[\d+\]\.(node|first|second)(\[\d+\])?$", path)
             if is_node and value.text not in are_known and value.place not in told:
                 what, hint = f"{value.shown} is not in the cluster", self.near(str(value.text), known)
                 allowed = f"{_names('server', cluster.servers)}, {_names('worker', cluster.workers)}"
@@ -256,6 +256,8 @@ class Reader:
         family = FAMILIES_OF_LISTS.get(name) if is_list else FAMILIES_BY_FIELD.get(name, name)
         if family not in names.REGISTRY or (is_null(node) and type(None) in get_args(hint)):
             return self.plain(node, hint, path)
+        if isinstance(node, yaml.ScalarNode) and Path in parts(hint) and node.value not in names.REGISTRY[family]:
+            return self.plain(node, hint, path)  # the name or the file of a declaration
         if is_list:
             return self.items(node, family, path)
         return self.faults(node, path) if family == "faults" else self.declaration(node, family, path)

@@ -1,0 +1,486 @@
+"""Readable twin of the kernel ``flows``: weighted max-min fair sharing of channels by flows, event by event.
+
+A channel is a capacity: one direction of a link, or a link that both directions share. A flow has a route of channels,
+a weight, and perhaps a rate that it never exceeds. Progressive filling raises one level for all flows; a flow has the
+rate ``weight * level`` until a channel of its route is full, which fixes it (Bertsekas and Gallager, Data Networks,
+section 6.5.2). Flows that share channels, directly or through others, form a group, and only groups that changed are
+filled anew, once for all changes of one instant.
+
+Where one channel, the anchor, is the bottleneck of a whole group, all rates are proportional: in a virtual time that
+runs at the common level, each flow ends at a time known when it begins, whatever comes and goes (Parekh and Gallager,
+IEEE/ACM Trans. Networking 1(3), 1993). A heap of those ends makes an event cost the logarithm of the flows.
+
+Every operation is in the order of the kernel, so that both give the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from heapq import heapify, heappop, heappush, heapreplace
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+EPSILON = 1e-10
+"""Levels that differ by less, relatively, are one: channels that fill together."""
+TIE = 1e-14
+"""Ends that differ by less, relative to the time, are one instant."""
+_CANCELLED = 1e-6
+"""A difference that lost so many digits is computed anew."""
+
+
+class _Flow:
+    def __init__(self, number: int, route: tuple[int, ...], weight: float, most: float, size: float) -> None:
+        self.number, self.route, self.weight, self.most, self.size = number, route, weight, most, size
+        self.left = size  # bytes; in an anchored group the virtual time of the end
+        self.rate = 0.0
+        self.filled = 0  # which filling fixed the rate
+        self.group: _Group | None = None
+        self.places = [0] * len(route)  # where the flow stands among the members of each channel
+
+
+class _Group:
+    """Flows that share channels. ``anchor`` is -1 where rates have to be computed by filling."""
+
+    def __init__(self, now: float) -> None:
+        self.flows: dict[int, int] = {}  # slot -> number of the flow; of insertion order nothing depends
+        self.anchor = -1
+        self.virtual = self.level = self.peak = 0.0
+        self.settled_s = now
+        self.next_s = inf
+        self.gone = self.changes = 0
+        self.is_changed = False
+        self.ends: list[tuple[float, int, int]] = []  # (virtual end, number, slot) of an anchored group
+
+
+class FlowSystem:
+    """Flows over channels of fixed capacity.
+
+    Parameters
+    ----------
+    capacities : sequence of float
+        Of each channel in bytes per second, > 0.
+    """
+
+    def __init__(self, capacities: Sequence[float]) -> None:
+        self.now = 0.0
+        self._capacity = [float(capacity) for capacity in capacities]
+        count = len(self._capacity)
+        self._members: list[list[tuple[int, int]]] = [[] for _ in range(count)]  # (slot, hop)
+        self._weight_on = [0.0] * count
+        self._changes_on = [0] * count
+        self._group_on: list[_Group | None] = [None] * count
+        self._flows: list[_Flow | None] = []
+        self._free: list[int] = []
+        self._groups: list[_Group] = []
+        self._changed: list[_Group] = []
+        self._pending: list[tuple[float, int, int]] = []  # (start, number, slot)
+        self._number = 0
+        self._fillings = 0
+
+    def __len__(self) -> int:
+        return len(self._flows) - len(self._free)
+
+    def add(
+        self, now: float, start_s: float, route: Iterable[int], weight: float, most: float, size_bytes: float
+    ) -> int:
+        """Add a flow that takes part from ``start_s`` on, and return its handle, which is free again after its end.
+
+        Parameters
+        ----------
+        now, start_s : float
+            Seconds, ``start_s >= now``; nothing may be due before ``now``.
+        route : iterable of int
+            Channels; one that is crossed twice is listed twice.
+        weight : float
+            Rates at one bottleneck are proportional to it, > 0.
+        most : float
+            Bytes per second that the flow never exceeds; infinity for no such limit, which needs a route.
+        size_bytes : float
+            > 0.
+        """
+        self.now = max(self.now, now)
+        slot = self._free.pop() if self._free else len(self._flows)
+        if slot == len(self._flows):
+            self._flows.append(None)
+        self._number += 1
+        self._flows[slot] = _Flow(self._number, tuple(route), weight, most, size_bytes)
+        heappush(self._pending, (max(start_s, self.now), self._number, slot))
+        return slot
+
+    def remove(self, now: float, slot: int) -> None:
+        """End a flow before its time; nothing may be due before ``now``."""
+        self.now = max(self.now, now)
+        if self._flow(slot).group is not None:
+            self._leave(slot)
+        self._flows[slot] = None  # its entry among the pending ones is dropped when it comes up
+        self._free.append(slot)
+
+    def rate(self, slot: int) -> float:
+        """Return the rate of a flow in bytes per second, 0 before its start."""
+        self._update()
+        flow = self._flow(slot)
+        group = flow.group
+        if group is None:
+            return 0.0
+        return flow.rate if group.anchor < 0 else flow.weight * group.level
+
+    def next_time(self) -> float:
+        """Return when something happens next: a flow begins or ends; infinity if never."""
+        self._update()
+        while self._pending and not self._is(self._pending[0]):
+            heappop(self._pending)
+        first = self._pending[0][0] if self._pending else inf
+        return min([first, *(group.next_s for group in self._groups)])
+
+    def advance(self, to: float) -> list[int]:
+        """Let everything happen that is due at ``to``, which nothing may precede.
+
+        Returns
+        -------
+        list of int
+            Handles of the flows that ended, in the order in which they were added.
+        """
+        self._update()
+        self.now = max(self.now, to)
+        ended: list[tuple[int, int]] = []
+        for group in [group for group in self._groups if group.next_s <= self.now]:
+            ended += [(self._flow(slot).number, slot) for slot in self._due(group)]
+        ended.sort()
+        for _, slot in ended:
+            self._leave(slot)
+            self._flows[slot] = None
+        while self._pending and self._pending[0][0] <= self.now:
+            entry = heappop(self._pending)
+            if self._is(entry):
+                self._join(entry[2])
+        self._free += [slot for _, slot in ended]
+        return [slot for _, slot in ended]
+
+    def finish(
+        self,
+        starts: Floats,
+        first: NDArray[np.intc],
+        route: NDArray[np.intc],
+        weights: Floats,
+        most: Floats,
+        sizes: Floats,
+        out: Floats,
+    ) -> None:
+        """Write when each of many flows ends to ``out``; flow i has the channels ``route[first[i] : first[i + 1]]``.
+
+        The system must be new, so that handles are numbers of flows.
+        """
+        channels = route.tolist()
+        for i in range(len(starts)):
+            crossed = channels[first[i] : first[i + 1]]
+            self.add(self.now, float(starts[i]), crossed, float(weights[i]), float(most[i]), float(sizes[i]))
+        while (at := self.next_time()) < inf:
+            for slot in self.advance(at):
+                out[slot] = self.now
+
+    def _flow(self, slot: int) -> _Flow:
+        flow = self._flows[slot]
+        assert flow is not None
+        return flow
+
+    def _is(self, entry: tuple[float, int, int]) -> bool:
+        flow = self._flows[entry[2]]
+        return flow is not None and flow.number == entry[1]
+
+    # Membership
+
+    def _join(self, slot: int) -> None:
+        flow = self._flow(slot)
+        group: _Group | None = None
+        for channel in flow.route:
+            other = self._group_on[channel]
+            if other is not None and other is not group:
+                group = other if group is None else self._merged(group, other)
+        if group is None:
+            group = _Group(self.now)
+            self._groups.append(group)
+        crossings = flow.route.count(group.anchor)
+        if group.anchor >= 0 and not crossings:
+            self._release(group)
+        flow.group = group
+        group.flows[slot] = flow.number
+        for hop, channel in enumerate(flow.route):
+            self._group_on[channel] = group
+            flow.places[hop] = len(self._members[channel])
+            self._members[channel].append((slot, hop))
+            self._weigh(channel, flow.weight)
+        if group.anchor >= 0:
+            self._forward(group)
+            flow.left = group.virtual + flow.size / flow.weight
+            heappush(group.ends, (flow.left, flow.number, slot))
+            group.peak = max(group.peak, self._pressure_of(flow, group.anchor))
+        self._touch(group)
+
+    def _leave(self, slot: int) -> None:
+        flow = self._flow(slot)
+        group = flow.group
+        assert group is not None
+        if group.anchor >= 0:
+            self._forward(group)
+        for hop, channel in enumerate(flow.route):
+            members = self._members[channel]
+            last = members.pop()
+            if last != (slot, hop):
+                place = flow.places[hop]
+                members[place] = last
+                self._flow(last[0]).places[last[1]] = place
+            if members:
+                self._weigh(channel, -flow.weight)
+            else:
+                self._weight_on[channel], self._changes_on[channel], self._group_on[channel] = 0.0, 0, None
+        del group.flows[slot]
+        flow.group = None
+        group.gone += 1
+        self._touch(group)
+        if not group.flows:
+            self._groups.remove(group)
+            group.next_s = inf
+
+    def _touch(self, group: _Group) -> None:
+        if not group.is_changed:
+            group.is_changed = True
+            self._changed.append(group)
+
+    def _weigh(self, channel: int, weight: float) -> None:
+        """Add to the weight on a channel; it is summed anew often enough to have no drift."""
+        self._weight_on[channel] += weight
+        self._changes_on[channel] += 1
+        if self._changes_on[channel] > len(self._members[channel]) + 8:
+            self._changes_on[channel] = 0
+            total = 0.0
+            for slot, _ in self._members[channel]:
+                total += self._flow(slot).weight
+            self._weight_on[channel] = total
+
+    def _merged(self, first: _Group, second: _Group) -> _Group:
+        """Make one group of two."""
+        for group in (first, second):
+            self._settle(group)
+        into, other = (first, second) if len(first.flows) >= len(second.flows) else (second, first)
+        for slot, number in other.flows.items():
+            flow = self._flow(slot)
+            flow.group = into
+            into.flows[slot] = number
+            for channel in flow.route:
+                self._group_on[channel] = into
+        into.gone += other.gone
+        other.flows = {}
+        other.next_s = inf
+        self._groups.remove(other)
+        return into
+
+    # Groups with an anchor
+
+    def _forward(self, group: _Group) -> None:
+        """Bring the virtual time up to now."""
+        if self.now > group.settled_s:
+            group.virtual += group.level * (self.now - group.settled_s)
+            group.settled_s = self.now
+
+    def _settle(self, group: _Group) -> None:
+        """Make each flow know how much of it is left now; an anchored group has no anchor any more."""
+        if group.anchor >= 0:
+            self._release(group)
+            return
+        elapsed = self.now - group.settled_s
+        for slot in group.flows:
+            flow = self._flow(slot)
+            flow.left = max(flow.left - flow.rate * elapsed, 0.0)
+        group.settled_s = self.now
+
+    def _release(self, group: _Group) -> None:
+        self._forward(group)
+        for slot in group.flows:
+            flow = self._flow(slot)
+            flow.left = max((flow.left - group.virtual) * flow.weight, 0.0)
+            flow.rate = flow.weight * group.level
+        group.anchor, group.ends = -1, []
+
+    def _pressure_of(self, flow: _Flow, anchor: int) -> float:
+        """Return the largest weight per capacity beside the anchor: its inverse is the level that fills it."""
+        pressure = flow.weight / flow.most
+        for channel in flow.route:
+            if channel != anchor:
+                pressure = max(pressure, self._weight_on[channel] / self._capacity[channel])
+        return pressure
+
+    def _tend(self, group: _Group) -> bool:
+        """Compute the level of an anchored group, and tell whether its anchor is still the bottleneck of all."""
+        self._forward(group)
+        group.changes += 1
+        if group.changes > len(group.flows) + 8:  # begin a new virtual time, before it loses digits
+            group.changes = 0
+            for slot in group.flows:
+                self._flow(slot).left -= group.virtual
+            group.virtual = 0.0
+            group.ends = [(self._flow(slot).left, number, slot) for slot, number in group.flows.items()]
+            heapify(group.ends)
+        pressure = self._weight_on[group.anchor] / self._capacity[group.anchor]
+        if group.peak > pressure * (1 + EPSILON):
+            group.peak = self._peak(group)  # it only grew until now
+            if group.peak > pressure * (1 + EPSILON):
+                return False
+        group.level = self._capacity[group.anchor] / self._weight_on[group.anchor]
+        while group.flows.get(group.ends[0][2]) != group.ends[0][1]:
+            heappop(group.ends)
+        group.next_s = self.now + max(group.ends[0][0] - group.virtual, 0.0) / group.level
+        return True
+
+    def _peak(self, group: _Group) -> float:
+        peak = 0.0
+        for slot in group.flows:
+            peak = max(peak, self._pressure_of(self._flow(slot), group.anchor))
+        return peak
+
+    def _due(self, group: _Group) -> list[int]:
+        """Return the flows that end now."""
+        window = TIE * self.now
+        if group.anchor < 0:
+            elapsed, due = self.now - group.settled_s, []
+            for slot in group.flows:
+                flow = self._flow(slot)
+                if flow.left - flow.rate * elapsed <= flow.rate * window:
+                    due.append(slot)
+            return due
+        group.virtual, group.settled_s = max(group.ends[0][0], group.virtual), self.now
+        due, limit = [], group.virtual + group.level * window
+        while group.ends and group.ends[0][0] <= limit:
+            _, number, slot = heappop(group.ends)
+            if group.flows.get(slot) == number:
+                due.append(slot)
+        return due
+
+    # Filling
+
+    def _update(self) -> None:
+        """Bring the groups that changed up to date."""
+        changed, self._changed = self._changed, []
+        for group in changed:
+            group.is_changed = False
+            if not group.flows:
+                continue
+            if group.anchor >= 0:
+                if self._tend(group):
+                    continue
+                self._release(group)
+            for part in self._parts(group):
+                self._fill(part)
+
+    def _parts(self, group: _Group) -> list[_Group]:
+        """Return the groups that a group has fallen into; looked at when half of its flows have gone."""
+        if 2 * group.gone <= len(group.flows):
+            return [group]
+        group.gone = 0
+        found: list[_Group] = []
+        for first in list(group.flows):
+            if self._flow(first).group is not group:
+                continue
+            part = _Group(group.settled_s)
+            found.append(part)
+            self._flow(first).group = part
+            reached = [first]
+            for slot in reached:
+                part.flows[slot] = self._flow(slot).number
+                for channel in self._flow(slot).route:
+                    if self._group_on[channel] is not part:
+                        self._group_on[channel] = part
+                        for other, _ in self._members[channel]:
+                            if self._flow(other).group is group:
+                                self._flow(other).group = part
+                                reached.append(other)
+        self._groups.remove(group)
+        self._groups += found
+        return found
+
+    def _fill(self, group: _Group) -> None:
+        """Give every flow of a group its fair rate."""
+        self._fillings += 1
+        filled, elapsed, level = self._fillings, self.now - group.settled_s, 0.0
+        room: dict[int, float] = {}
+        weight: dict[int, float] = {}
+        open_on: dict[int, int] = {}
+        heap: list[tuple[float, int]] = []
+        channels = len(self._capacity)
+        for slot in group.flows:
+            flow = self._flow(slot)
+            for channel in flow.route:
+                if channel not in room:
+                    room[channel], weight[channel] = self._capacity[channel], self._weight_on[channel]
+                    open_on[channel] = len(self._members[channel])
+                    heap.append((room[channel] / weight[channel], channel))
+            if flow.most < inf:
+                heap.append((flow.most / flow.weight, channels + slot))
+        heapify(heap)
+        still, group.next_s = len(group.flows), inf
+
+        def fix(slot: int) -> None:
+            nonlocal still
+            flow = self._flow(slot)
+            flow.filled = filled
+            flow.left = max(flow.left - flow.rate * elapsed, 0.0)
+            flow.rate = flow.weight * level
+            group.next_s = min(group.next_s, self.now + flow.left / flow.rate)
+            still -= 1
+            for channel in flow.route:
+                room[channel] -= flow.rate
+                weight[channel] -= flow.weight
+                open_on[channel] -= 1
+
+        while still:
+            key, index = heap[0]
+            if index >= channels:
+                heappop(heap)
+                if self._flow(index - channels).filled != filled:
+                    level = max(level, key)
+                    fix(index - channels)
+                continue
+            if not open_on[index]:
+                heappop(heap)
+                continue
+            total, capacity = self._weight_on[index], self._capacity[index]
+            if weight[index] < _CANCELLED * total or room[index] < _CANCELLED * capacity:
+                room[index], weight[index] = self._summed(index, filled)
+            current = max(room[index], 0.0) / weight[index]
+            if current > key * (1 + EPSILON):
+                heapreplace(heap, (current, index))
+                continue
+            heappop(heap)
+            level = max(level, current)
+            is_first = still == len(group.flows)
+            for slot, _ in self._members[index]:
+                if self._flow(slot).filled != filled:
+                    fix(slot)
+            if is_first and not still:
+                self._anchor(group, index, level)
+        group.settled_s = self.now
+
+    def _summed(self, channel: int, filled: int) -> tuple[float, float]:
+        """Return the room and the weight of flows without a rate on a channel, summed anew."""
+        used = weight = 0.0
+        for slot, _ in self._members[channel]:
+            flow = self._flow(slot)
+            if flow.filled == filled:
+                used += flow.rate
+            else:
+                weight += flow.weight
+        return self._capacity[channel] - used, weight
+
+    def _anchor(self, group: _Group, channel: int, level: float) -> None:
+        """Begin a virtual time: one channel is the bottleneck of all flows of a group."""
+        group.anchor, group.level, group.virtual, group.changes = channel, level, 0.0, 0
+        for slot in group.flows:
+            flow = self._flow(slot)
+            flow.left = flow.left / flow.weight
+        group.peak = self._peak(group)
+        group.ends = [(self._flow(slot).left, number, slot) for slot, number in group.flows.items()]
+        heapify(group.ends)
+        group.next_s = self.now + group.ends[0][0] / group.level
