@@ -65,6 +65,14 @@ class Crashes:
                 if getattr(fault, "restart_after", None) == after:
                     self._restart(self._emulator.machines[fault.target])
 
+    def crash(self, machine: Machine) -> None:
+        """Let a node vanish now."""
+        self._crash(machine)
+
+    def restart(self, machine: Machine) -> None:
+        """Begin the next life of a node that vanished."""
+        self._restart(machine)
+
     def _strike(self, fault: Fault) -> None:
         self.due = [other for other in self.due if other is not fault]
         machine = self._emulator.machines[fault.target]

@@ -133,6 +133,16 @@ class Mail:
                 for call in left[len(left) - lost :]:
                     self._emulator.env.cancel(call)
 
+    def on_the_way(self) -> dict[tuple[NodeId, NodeId], Call]:
+        """Return the first message on its way of each link that has one; where an explorer is asked."""
+        found: dict[tuple[NodeId, NodeId], Call] = {}
+        for sender, links in self._on_the_way.items():
+            for to, calls in links.items():
+                head = next(filter(is_call, calls), None)
+                if head is not None:
+                    found[sender, to] = head
+        return found
+
     def _arrive(
         self,
         origin: tuple[Machine, int, int, int, float],

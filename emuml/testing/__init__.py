@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from emuml.testing.checking import CheckFailed as CheckFailed
     from emuml.testing.checking import check as check
     from emuml.testing.checking import run as run
+    from emuml.testing.machine import ClusterMachine as ClusterMachine
     from emuml.testing.oracles import Description as Description
     from emuml.testing.oracles import OracleError as OracleError
     from emuml.testing.scenario import CrashFault as CrashFault
@@ -34,6 +35,7 @@ _HOMES = {
     "Budget": "budget",
     "Campaign": "campaign",
     "CheckFailed": "checking",
+    "ClusterMachine": "machine",
     "CrashFault": "scenario",
     "Description": "oracles",
     "Deviation": "scenario",

@@ -33,14 +33,16 @@ def report(trial: Trial, runs: int | None = None, replay: str = "", test: str = 
     violation = trial.violation
     if violation is None:
         return f"no oracle objects: {headline(trial.scenario)}, {trial.run.events} events"
-    marks = [item.name for item in trial.scenario.deviations]
-    parts = [
-        headline(trial.scenario, runs, replay),
-        diagram(trial.run.trace.rows, marks, last=violation.text),
-        f"{violation.signature.kind}: {violation.text} (t = {violation.time_s:.6g} s)",
-        f"scenario: {trial.scenario.to_json()}",
-    ]
+    parts = [headline(trial.scenario, runs, replay), drawn(trial), f"scenario: {trial.scenario.to_json()}"]
     return "\n\n".join([*parts, *([ready_test(trial.scenario, test)] if test else [])])
+
+
+def drawn(trial: Trial) -> str:
+    """Return the diagram of a run that failed, and what the oracle says."""
+    assert trial.violation is not None
+    kind, text, time_s = trial.violation.signature.kind, trial.violation.text, trial.violation.time_s
+    marks = [item.name for item in trial.scenario.deviations]
+    return f"{diagram(trial.run.trace.rows, marks, last=text)}\n\n{kind}: {text} (t = {time_s:.6g} s)"
 
 
 def ready_test(scenario: Scenario, test: str) -> str:

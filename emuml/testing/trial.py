@@ -131,11 +131,11 @@ class Trier:
         picks.now = lambda: env._now
         judge, coverage = Judge(self.description), Coverage()
         nodes = Nodes(emulator.machines, emulator.trace)
-        emulator.after_step = _watch(emulator, judge, nodes, self.budget.heal_s)
+        emulator.after_step = watch(emulator, judge, nodes, self.budget.heal_s.__le__)
         if covers:
             emulator.cover = coverage.after_step
         run = emulator.run(self.budget.heal_s + self.description.within_s)
-        judge.at_end(Finished(scenario, built.protocol, built.problem, run), _waiting(emulator))
+        judge.at_end(Finished(scenario, built.protocol, built.problem, run), waiting(emulator))
         return Trial(scenario, run, judge.violation, judge.reached, picks.recorded, dropped, coverage.points)
 
 
@@ -143,7 +143,8 @@ def _plan(scenario: Scenario) -> Any:
     return scenario.fault_plan() if scenario.faults else None
 
 
-def _watch(emulator: Watched, judge: Judge, nodes: Nodes, heal_s: float) -> Callable[..., str | None]:
+def watch(emulator: Watched, judge: Judge, nodes: Nodes, healed: Callable[[float], bool]) -> Callable[..., str | None]:
+    """Return what lets a judge see every step, and ends the run once he objects; ``healed`` is asked with the time."""
     env = emulator.env
 
     def after_step(id: Any, effects: list[Any]) -> str | None:
@@ -152,13 +153,13 @@ def _watch(emulator: Watched, judge: Judge, nodes: Nodes, heal_s: float) -> Call
             text = f"{EVENTS_MAX} events until {now:.6g} s"
             judge.violation = Violation(Signature("Livelock"), text, now, str(id))
         else:
-            judge.after_step(nodes, id, now, effects, now >= heal_s)
+            judge.after_step(nodes, id, now, effects, healed(now))
         return None if judge.violation is None else VIOLATED
 
     return after_step
 
 
-def _waiting(emulator: Watched) -> dict[str, str]:
+def waiting(emulator: Watched) -> dict[str, str]:
     """Return what each living node says that it waits for."""
     lives = ((machine.name, machine.life) for machine in emulator.machines.values())
     said = {name: life.node.waiting_for() for name, life in lives if life is not None and life.events}
