@@ -11,7 +11,8 @@ from emuml.protocols.async_updates import SSP, AsyncUpdates
 from tests.testing.keeper import Client, Deaf, Hasty, durable, nodes
 
 BRIEF = settings(
-    max_examples=150, phases=[Phase.generate, Phase.shrink], stateful_step_count=15, database=None, deadline=None, derandomize=True,
+    max_examples=150, stateful_step_count=15, phases=[Phase.generate, Phase.shrink], database=None,
+    deadline=None, derandomize=True,
     suppress_health_check=list(HealthCheck), report_multiple_bugs=False, print_blob=False,
 )  # fmt: skip
 
@@ -42,9 +43,13 @@ def test_a_planted_bug_is_found_and_printed_as_a_program():
     text, program = failing(machine(Hasty))
 
     assert "always: what was acknowledged is there" in text
-    assert "X life 1 crashed" in text
     assert "state.crash(node='keeper-0')" in program
     assert len(re.findall(r"state\.(?!begin|teardown)", program)) <= 6
+
+    pasted = {"Cluster": machine(Hasty)}
+    exec(program[program.index("state = ") : program.index("state.teardown")], pasted)
+    with pytest.raises(AssertionError, match="what was acknowledged is there"):
+        pasted["state"].teardown()
 
 
 @pytest.mark.slow
