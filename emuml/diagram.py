@@ -8,7 +8,7 @@ durable ones ``S``. By default only what the last row can have been caused by is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,12 +93,16 @@ class _Links:
                 left.clear()
 
 
-def causal_past(rows: Sequence[Row], messages: Messages) -> set[int]:
-    """Return the positions of the rows that the last one can depend on: before it on its node, or by a message."""
+def causal_past(rows: Sequence[Row], messages: Messages, of: Collection[str] = ()) -> set[int]:
+    """Return the positions of the rows that the last one can depend on: before it on its node, or by a message.
+
+    With names in ``of``: or that the last rows of these nodes can depend on.
+    """
     if not rows:
         return set()
     horizon: dict[str, int] = {}
-    stack = [len(rows) - 1]
+    ends = {str(row[1]): position for position, row in enumerate(rows)}
+    stack = [len(rows) - 1, *(ends[name] for name in of if name in ends)]
     while stack:
         position = stack.pop()
         node = str(rows[position][1])
@@ -121,6 +125,7 @@ def diagram(
     last: str = "",
     width: int = WIDTH,
     lines_max: int = 60,
+    of: Collection[str] = (),
 ) -> str:
     """Draw rows as text of at most ``width`` columns.
 
@@ -136,9 +141,11 @@ def diagram(
         Written beside the last row, such as what is wrong there.
     lines_max : int
         Of more lines the middle ones are left out, and counted.
+    of : collection of str
+        Nodes whose states matter: also what their last rows can depend on.
     """
     messages = matched(rows)
-    past = set(range(len(rows))) if everything else causal_past(rows, messages)
+    past = set(range(len(rows))) if everything else causal_past(rows, messages, of)
     chosen = [i for i in sorted(past) if rows[i][2] in _DRAWN]
     page = _Page(sorted({str(rows[i][1]) for i in chosen}, key=_order), width)
     drawn = _Drawing(rows, messages, set(marks), page)

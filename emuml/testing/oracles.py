@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +18,7 @@ from emuml import effects as fx
 from emuml.errors import Deadlock, EmumlError, Livelock, RunFailed, UserError
 from emuml.lazy import array_of
 from emuml.node import NodeId
-from emuml.testing.views import Finished, NobodyLivesError, Nodes, Sent
+from emuml.testing.views import Finished, NobodyLivesError, Nodes, Noted, Sent
 
 OnNodes = Callable[[Nodes], object]
 OnSent = Callable[[Sent], object]
@@ -48,12 +49,13 @@ class Signature:
 
 @dataclass(frozen=True)
 class Violation:
-    """What was found wrong, when and where."""
+    """What was found wrong, when and where; ``read`` are the nodes whose states the oracle saw."""
 
     signature: Signature
     text: str
     time_s: float
     node: str = ""
+    read: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,14 @@ def ask(oracle: Oracle, given: Any) -> bool | None:
         raise OracleError(oracle.name, f"{type(error).__name__}: {error}") from error
 
 
+def read_by(oracle: Oracle, nodes: Nodes) -> tuple[str, ...]:
+    """Return the names of the nodes that a predicate reads, by asking it once more."""
+    noted = Noted(nodes)
+    with suppress(Exception):  # it was asked before; what it reads is only for the drawing
+        oracle.holds(noted)
+    return tuple(sorted(noted.read))
+
+
 _SENDS = (fx.Send, fx.SendLatest, fx.Broadcast)
 
 
@@ -183,7 +193,7 @@ class Judge:
         nodes.acting = id
         for oracle in self._of(id.role):
             if ask(oracle, nodes) is False:
-                self._found(oracle, now, id, f"{oracle.name}, after a step of {id}")
+                self._found(oracle, now, id, f"{oracle.name}, after a step of {id}", read_by(oracle, nodes))
                 return
         if effects and self.description.sends:
             self._judge_sends(nodes, id, now, effects)
@@ -216,8 +226,8 @@ class Judge:
                             self._found(oracle, now, id, text)
                             return
 
-    def _found(self, oracle: Oracle, now: float, id: NodeId | str, text: str) -> None:
-        self.violation = Violation(Signature(oracle.kind, oracle.name), text, now, str(id))
+    def _found(self, oracle: Oracle, now: float, id: NodeId | str, text: str, read: tuple[str, ...] = ()) -> None:
+        self.violation = Violation(Signature(oracle.kind, oracle.name), text, now, str(id), read)
 
     def at_end(self, finished: Finished, waiting: dict[str, str]) -> None:
         """Judge how the run ended; ``waiting`` says what each living node waits for."""

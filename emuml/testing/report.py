@@ -39,10 +39,11 @@ def report(trial: Trial, runs: int | None = None, replay: str = "", test: str = 
 
 def drawn(trial: Trial) -> str:
     """Return the diagram of a run that failed, and what the oracle says."""
-    assert trial.violation is not None
-    kind, text, time_s = trial.violation.signature.kind, trial.violation.text, trial.violation.time_s
-    marks = [item.name for item in trial.scenario.deviations]
-    return f"{diagram(trial.run.trace.rows, marks, last=text)}\n\n{kind}: {text} (t = {time_s:.6g} s)"
+    if trial.violation is None:
+        raise ValueError("nothing is wrong with this run")
+    found, marks = trial.violation, [item.name for item in trial.scenario.deviations]
+    drawing = diagram(trial.run.trace.rows, marks, last=found.text, of=found.read)
+    return f"{drawing}\n\n{found.signature.kind}: {found.text} (t = {found.time_s:.6g} s)"
 
 
 def ready_test(scenario: Scenario, test: str) -> str:

@@ -105,12 +105,34 @@ class Nodes:
         life = self._by_id[name].life
         return life is not None and bool(life.events)
 
+    def named(self, name: str) -> list[str]:
+        """Return the names of the nodes that a role, or an id, names."""
+        return [id for id in self._by_id if id == name or id.rpartition("-")[0] == name]
+
     def life(self, name: str) -> int:
         """Return the incarnation of a node, also of one that is down."""
         return self._by_id[name].incarnation
 
     def __contains__(self, name: str) -> bool:
         return name in self._by_role or name in self._by_id
+
+
+class Noted(Nodes):
+    """The same nodes, noting which of them are read.
+
+    Attributes
+    ----------
+    read : set of str
+        Their names.
+    """
+
+    def __init__(self, nodes: Nodes) -> None:
+        vars(self).update(vars(nodes))
+        self.read: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.read.update(self.named(name))
+        return super().__getitem__(name)
 
 
 class Sent(NamedTuple):

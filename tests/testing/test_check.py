@@ -112,3 +112,13 @@ def test_running_nodes_needs_none_of_what_explores():
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_what_an_oracle_reads_is_drawn_with_what_led_to_it(tmp_path):
+    """The keeper begins anew without what it had acknowledged: only the client's past shows the acknowledgement."""
+    crash = et.CrashFault(node="keeper-0", at_s=0.4, restart_after_s=0.5)
+    trial = et.run(nodes(Hasty), et.Scenario(faults=(crash,)), durable, faults=KEEP)
+
+    assert trial.violation.read == ("client-0", "keeper-0")
+    assert trial.violation.node == "keeper-0"
+    assert [line for line in trial.report().splitlines() if "Kept 0" in line]
