@@ -31,6 +31,12 @@ _HOMES = {
     "FaultPlan": "emuml.cluster.faults",
     "Crash": "emuml.cluster.faults",
     "Start": "emuml.cluster.faults",
+    "GroupCrash": "emuml.cluster.faults",
+    "Hang": "emuml.cluster.faults",
+    "Lossy": "emuml.cluster.faults",
+    "Partition": "emuml.cluster.faults",
+    "SlowLink": "emuml.cluster.faults",
+    "SlowNode": "emuml.cluster.faults",
     "Experiment": "emuml.experiment.experiment",
     "Result": "emuml.experiment.result",
     "run": "emuml.experiment.run",
@@ -42,6 +48,12 @@ __all__ = ["__version__", *sorted(_HOMES)]
 if TYPE_CHECKING:
     from emuml.cluster.faults import Crash as Crash
     from emuml.cluster.faults import FaultPlan as FaultPlan
+    from emuml.cluster.faults import GroupCrash as GroupCrash
+    from emuml.cluster.faults import Hang as Hang
+    from emuml.cluster.faults import Lossy as Lossy
+    from emuml.cluster.faults import Partition as Partition
+    from emuml.cluster.faults import SlowLink as SlowLink
+    from emuml.cluster.faults import SlowNode as SlowNode
     from emuml.cluster.faults import Start as Start
     from emuml.context import Context as Context
     from emuml.experiment.experiment import Experiment as Experiment

@@ -68,10 +68,12 @@ REGISTRY: dict[str, dict[str, str]] = {
     "faults": {"fault-plan": "emuml.cluster.faults:FaultPlan"},
     "fault": {
         "crash": "emuml.cluster.faults:Crash",
+        "group-crash": "emuml.cluster.faults:GroupCrash",
         "start": "emuml.cluster.faults:Start",
         "hang": "emuml.cluster.faults:Hang",
         "partition": "emuml.cluster.faults:Partition",
         "slow-link": "emuml.cluster.faults:SlowLink",
+        "lossy": "emuml.cluster.faults:Lossy",
         "slow-node": "emuml.cluster.faults:SlowNode",
     },
     "stop": {

@@ -41,6 +41,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "log": ("metrics",),
     "publish": ("version",),
     "fault": ("what",),
+    "healed": ("what",),
     "stop": ("reason",),
 }
 """Kind of record -> names of its details."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Literal, NamedTuple
 
 from annotated_types import Ge, Gt, Le
 
 from emuml.cluster.compute import MOST_S, ComputeModel, Instant
+from emuml.cluster.detector import PhiAccrual
 from emuml.cluster.networks import Alone, NetworkModel, ServerCosts, UniformWires, Wires
 from emuml.errors import UserError
 from emuml.node import NodeId
@@ -68,9 +70,38 @@ class Storage:
         return self.latency_s + (size_bytes / self.bytes_per_s if self.bytes_per_s else 0.0)
 
 
+class Patience(NamedTuple):
+    """How long a peer that gave regular signs of life may be silent.
+
+    Attributes
+    ----------
+    suspect_s, down_s : float
+        Seconds from the last sign to the two verdicts.
+    interval_s : float
+        Signs are given at multiples of it, in seconds; 0 for all the time.
+    """
+
+    suspect_s: float
+    down_s: float
+    interval_s: float
+
+    def last_sign_s(self, until_s: float) -> float:
+        """Return when a peer that falls silent at ``until_s`` had given its last sign of life."""
+        if self.interval_s == 0:
+            return until_s
+        return max(math.ceil(until_s / self.interval_s) - 1, 0) * self.interval_s
+
+    def next_sign_s(self, from_s: float) -> float:
+        """Return when a peer gives its next sign of life, at ``from_s`` or later."""
+        return math.ceil(from_s / self.interval_s) * self.interval_s if self.interval_s else from_s
+
+
 @dataclass(frozen=True)
 class Detection:
-    """When neighbours learn of an exit, and of a new incarnation, in the emulator.
+    """When neighbours learn of an exit, of silence, and of a new incarnation, in the emulator.
+
+    A peer that is cut off or stands still is silent: it is suspected, then taken for dead, by the patience of
+    ``silence`` or by fixed times.
 
     Parameters
     ----------
@@ -80,14 +111,36 @@ class Detection:
         From a start to ``on_peer(UP | RESTARTED)`` on a living link, beyond one network latency.
     unreachable_s : float
         After which a starting node is told ``DOWN`` of a peer that is not there.
+    silence : {"lan", "wan"}
+        Setting of the failure detector that judges silence: :class:`~emuml.cluster.detector.PhiAccrual`, fed by signs
+        of life at every multiple of its interval, and by every message.
+    suspect_s, down_s : float, optional
+        In its place: seconds from the last moment at which anything was heard, or could be, to ``on_peer(SUSPECT)``
+        and to ``on_peer(DOWN)``. Both, or neither.
     """
 
     exit_s: Annotated[float, Ge(0)] = 0.01
     connect_s: Annotated[float, Ge(0)] = 0.0
     unreachable_s: Annotated[float, Ge(0)] = 10.0
+    silence: Literal["lan", "wan"] = "lan"
+    suspect_s: Annotated[float, Ge(0)] | None = None
+    down_s: Annotated[float, Ge(0)] | None = None
 
     def __post_init__(self) -> None:
         check(self)
+        if (self.suspect_s is None) != (self.down_s is None):
+            raise UserError("one of suspect_s and down_s is missing", "Detection", "both, or neither")
+        if self.suspect_s is not None and self.down_s is not None and self.suspect_s > self.down_s:
+            raise UserError(f"got {self.suspect_s}", "Detection.suspect_s", f"at most down_s = {self.down_s:g}")
+
+    def patience(self) -> Patience:
+        """Return how long silence lasts before it is judged."""
+        if self.suspect_s is not None and self.down_s is not None:
+            return Patience(self.suspect_s, self.down_s, 0.0)
+        detector = PhiAccrual.lan() if self.silence == "lan" else PhiAccrual.wan()
+        for beat in range(3):
+            detector.heard(last_s := beat * detector.interval_s)
+        return Patience(detector.suspect_at - last_s, detector.dead_at - last_s, detector.interval_s)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,14 @@ class Disks:
             return
         effect, _ = machine.pending_saves.pop(0)
         machine.store.commit(effect.blocks)
+        self._tell_saved(machine, incarnation, effect)
+
+    def _tell_saved(self, machine: Machine, incarnation: int, effect: fx.Save) -> None:
+        if machine.stall is not None:  # the disk goes on where its node stands still
+            machine.stall.keep(self._tell_saved, machine, incarnation, effect)
+            return
+        if not machine.lives(incarnation):
+            return
         emulator = self._emulator
         emulator.trace.add(emulator.now, machine.name, "saved", effect.tag)
         emulator.step(machine, fx.SaveDone(effect.tag), "saved", lambda: [effect.tag])
@@ -58,6 +66,9 @@ class Disks:
         self._schedule(machine, effect.tag, size, self._loaded, effect)
 
     def _loaded(self, machine: Machine, incarnation: int, effect: fx.Load) -> None:
+        if machine.stall is not None:
+            machine.stall.keep(self._loaded, machine, incarnation, effect)
+            return
         if not machine.lives(incarnation):
             return
         emulator, blocks = self._emulator, machine.store.read(effect.ids)

@@ -13,13 +13,15 @@ from typing import Any
 from emuml import effects as fx
 from emuml.checks import Checker
 from emuml.cluster.cluster import Cluster
-from emuml.cluster.faults import Crash, FaultPlan, Start
+from emuml.cluster.faults import FaultPlan
 from emuml.des.choices import Choices
 from emuml.des.crashes import Crashes
 from emuml.des.disks import Disks
 from emuml.des.environment import NORMAL, TIMER, Call, Choose, Environment
+from emuml.des.faults import SUPPORTED, Faults
 from emuml.des.machine import Machine
 from emuml.des.mail import Mail
+from emuml.des.sessions import Sessions
 from emuml.des.slots import Slots
 from emuml.directory import Directory
 from emuml.errors import Deadlock, Livelock, RunFailed
@@ -34,7 +36,6 @@ from emuml.trace import Trace
 
 LIVELOCK_EVENTS = 1_000_000
 BesideProcess = Callable[[Environment, Cluster], Any]
-SUPPORTED_FAULTS = (Crash, Start)
 
 
 class Emulator:
@@ -84,7 +85,8 @@ class Emulator:
         check_same_messages(first.values())
         self.directory = Directory(roster, {id.role: node.talks_to for id, node in first.items()})
         self.mail, self.slots, self.disks = Mail(self), Slots(self), Disks(self)
-        self.crashes = Crashes(self, (faults or FaultPlan()).checked_for(roster.ids, SUPPORTED_FAULTS, "des"))
+        plan = (faults or FaultPlan()).checked_for(roster.ids, SUPPORTED, "des")
+        self.crashes, self.sessions, self.faults = Crashes(self, plan), Sessions(self), Faults(self, plan)
         self._execute: dict[type, Callable[[Machine, Any], None]] = {
             fx.Send: lambda m, e: self.mail.send(m, e.to, e.message, e.size_bytes),
             fx.SendLatest: lambda m, e: self.mail.send(m, e.to, e.message, e.size_bytes),
@@ -118,7 +120,7 @@ class Emulator:
         for process in beside:
             self.env.process(process(self.env, self.cluster))
         try:
-            self.crashes.schedule()
+            self.faults.schedule()
             self._start_all()
             self._loop(float("inf") if until_s is None else until_s)
         except RunFailed as error:
@@ -134,7 +136,7 @@ class Emulator:
         for machine, life in zip(first, lives, strict=True):
             if machine.life is life and self.result.stopped is None:
                 self._hand_over_start(machine, joining=False)
-        self.crashes.tell_absent()
+        self.sessions.tell_absent()
 
     def _loop(self, until_s: float) -> None:
         env, still, last = self.env, 0, -1.0
@@ -157,7 +159,7 @@ class Emulator:
     def _finish(self, wall_s: float) -> Run:
         result = self.result
         result.duration_s, result.wall_s = self.now, wall_s
-        result.ends += self.crashes.missed()
+        result.ends += self.faults.missed()
         for machine in self.machines.values():
             if machine.life is not None:
                 result.nodes[machine.id] = machine.life.node
@@ -218,6 +220,9 @@ class Emulator:
         self.env.cancel(machine.timers.pop(effect.name))
 
     def _fire(self, machine: Machine, incarnation: int, effect: fx.SetTimer) -> None:
+        if machine.stall is not None:
+            machine.stall.timers.append((self._fire, (machine, incarnation, effect)))
+            return
         event = fx.TimerFired(effect.name, effect.generation)
         if machine.lives(incarnation) and machine.life is not None and machine.life.is_current(event):
             del machine.timers[effect.name]
@@ -230,7 +235,7 @@ class Emulator:
         self.result.logs.append(logged)
         for sink in self.log_sinks:
             sink(logged)
-        self.crashes.reached(effect.metrics)
+        self.faults.reached(effect.metrics)
 
     def _publish(self, machine: Machine, effect: fx.Publish) -> None:
         self.trace.add(self.now, machine.name, "publish", effect.version)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from emuml.blocks import MemoryStore
@@ -18,6 +19,30 @@ Sampler = Callable[[int, float], float]
 """Maps (draw position, load) to the seconds that a task takes."""
 
 
+@dataclass(slots=True)
+class Work:
+    """What is left of a running task, in seconds at full pace, and since when; kept where paces change."""
+
+    effect: Compute
+    left_s: float
+    since_s: float
+    name: str
+
+
+@dataclass(slots=True)
+class Stall:
+    """What has come for a node that stands still: calls that wait, and late timers; ``depth`` counts what holds it."""
+
+    since_s: float
+    depth: int = 0
+    events: list[tuple[Callable[..., None], tuple[Any, ...]]] = field(default_factory=list)
+    timers: list[tuple[Callable[..., None], tuple[Any, ...]]] = field(default_factory=list)
+
+    def keep(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Call a function when the node goes on."""
+        self.events.append((function, arguments))
+
+
 class Machine:
     """Everything the emulator knows of one node id."""
 
@@ -29,6 +54,7 @@ class Machine:
         "id",
         "incarnation",
         "journal",
+        "known",
         "law",
         "life",
         "links",
@@ -36,8 +62,10 @@ class Machine:
         "pending_saves",
         "queue",
         "running",
+        "stall",
         "store",
         "timers",
+        "works",
     )
 
     def __init__(self, id: NodeId, factory: Factory, law: Sampler) -> None:
@@ -59,6 +87,9 @@ class Machine:
         self.timers: dict[str, Call] = {}
         self.pending_saves: list[tuple[Save, Call]] = []
         self.disk_free_s = 0.0
+        self.known: dict[NodeId, int] = {}
+        self.stall: Stall | None = None
+        self.works: dict[int, Work] = {}
 
     def lives(self, incarnation: int) -> bool:
         """Tell whether this incarnation is the one that lives now."""

@@ -10,12 +10,17 @@ from emuml.cluster.cluster import Network
 from emuml.des.environment import NORMAL, Call, is_call
 from emuml.des.machine import Machine
 from emuml.des.network import Carrier
+from emuml.des.wires import Parcel, Wires
 from emuml.errors import MutatedAfterSend
 from emuml.message import Message, decode, digest, encode, freeze
 from emuml.node import NodeId
 
 if TYPE_CHECKING:
     from emuml.des.emulator import Emulator
+    from emuml.des.silences import Silences
+
+Origin = tuple[Machine, int, int, int, float]
+"""Sender, its incarnation, session, number in the session, and when the message left."""
 
 
 class Mail:
@@ -25,6 +30,8 @@ class Mail:
         self._emulator, cluster = emulator, emulator.cluster
         self._network = cluster.network if isinstance(cluster.network, Network) else Network()
         self._carrier = None if cluster.shares_nothing else Carrier(emulator.env, cluster, emulator.roster.ids)
+        self.wires: Wires | None = None
+        self.silences: Silences | None = None
         self._free_s: dict[tuple[NodeId, NodeId], float] = {}
         self._arrives_s: dict[tuple[NodeId, NodeId], float] = {}
         self._on_the_way: dict[NodeId, dict[NodeId, list[Call]]] = {}  # kept where an explorer may lose them
@@ -50,11 +57,18 @@ class Mail:
         """Return the latency from one node to another."""
         return self._network.latency_s if self._carrier is None else self._carrier.latency_s(sender, to)
 
+    @property
+    def bandwidth_bps(self) -> float | None:
+        """Bits per second of each pair, where no links are shared."""
+        return self._network.bandwidth_bps
+
     def forget(self, first: NodeId, second: NodeId) -> None:
         """Begin a new session: what the old one had queued, in both directions, holds nothing up."""
         for link in ((first, second), (second, first)):
             self._free_s.pop(link, None)
             self._arrives_s.pop(link, None)
+            if self.wires is not None:
+                self.wires.forget(*link)
             if self._carrier is not None:
                 self._carrier.forget(*link)
 
@@ -64,12 +78,18 @@ class Mail:
         link, choices = (machine.id, to), emulator.choices
         name = "" if choices is None else choices.name("message", machine.name, to, type(message).__name__)
         check = digest(message) if emulator.checker is not None else 0
-        sent = (machine, machine.incarnation, session, seq), message, size_bytes, check, name
+        receiver = emulator.machines[to]
+        if self.wires is not None and to != machine.id:
+            late_s = 0.0 if choices is None else choices.late_s(name, self._network.latency_s)
+            origin = (machine, machine.incarnation, session, seq)
+            self.wires.send(Parcel(origin, receiver, message, size_bytes, check, name, late_s))
+            return
+        if self._carrier is not None and to != machine.id:
+            sent = (machine, machine.incarnation, session, seq), receiver, message, size_bytes, check, name
+            self._carrier.send(machine.id, to, size_bytes, partial(self._carried, *sent))
+            return
         if to != machine.id:
             network = self._network
-            if self._carrier is not None:
-                self._carrier.send(machine.id, to, size_bytes, partial(self._carried, to, *sent))
-                return
             if network.bandwidth_bps is not None:
                 begins = max(now, self._free_s.get(link, 0.0))
                 left = arrives = self._free_s[link] = begins + 8 * size_bytes / network.bandwidth_bps
@@ -77,12 +97,18 @@ class Mail:
             if choices is not None and network.latency_s > 0:
                 arrives += choices.late_s(name, network.latency_s)
                 arrives = self._arrives_s[link] = max(arrives, self._arrives_s.get(link, 0.0))
-        self._will_arrive(to, *sent, arrives, left)
+        life = (machine, machine.incarnation, session, seq, left)
+        self._arrive_at(arrives, life, receiver, message, size_bytes, check, name)
+
+    def arrive_at(self, at: float, parcel: Parcel) -> Call:
+        """Let what leaves a wire arrive."""
+        origin = (*parcel.origin, parcel.left_s)
+        return self._arrive_at(at, origin, parcel.to, parcel.message, parcel.size_bytes, parcel.check, parcel.name)
 
     def _carried(
         self,
-        to: NodeId,
         origin: tuple[Machine, int, int, int],
+        receiver: Machine,
         message: Message,
         size_bytes: int,
         check: int,
@@ -91,33 +117,23 @@ class Mail:
         left: float,
     ) -> None:
         """Let a message arrive that shared its links with others; an explorer may hold it back."""
-        choices, link = self._emulator.choices, (origin[0].id, to)
+        choices, link = self._emulator.choices, (origin[0].id, receiver.id)
         latency_s = self.latency_s(*link)
         if choices is not None and latency_s > 0:
             arrives += choices.late_s(name, latency_s)
             arrives = self._arrives_s[link] = max(arrives, self._arrives_s.get(link, 0.0))
-        self._will_arrive(to, origin, message, size_bytes, check, name, arrives, left)
+        self._arrive_at(arrives, (*origin, left), receiver, message, size_bytes, check, name)
 
-    def _will_arrive(
-        self,
-        to: NodeId,
-        origin: tuple[Machine, int, int, int],
-        message: Message,
-        size_bytes: int,
-        check: int,
-        name: str,
-        arrives: float,
-        left: float,
-    ) -> None:
-        emulator, machine = self._emulator, origin[0]
-        receiver = emulator.machines[to]
-        call = emulator.env.call_at(
-            arrives, NORMAL, self._arrive, (*origin, left), receiver, message, size_bytes, check
-        )
-        call.lane = (machine.id, to)
+    def _arrive_at(
+        self, at: float, origin: Origin, receiver: Machine, message: Message, size_bytes: int, check: int, name: str
+    ) -> Call:
+        emulator, sender = self._emulator, origin[0]
+        call = emulator.env.call_at(at, NORMAL, self._arrive, origin, receiver, message, size_bytes, check)
+        call.lane = (sender.id, receiver.id)
         if emulator.choices is not None:
             call.name = name
-            self._on_the_way.setdefault(machine.id, {}).setdefault(to, []).append(call)
+            self._on_the_way.setdefault(sender.id, {}).setdefault(receiver.id, []).append(call)
+        return call
 
     def lose_on_the_way(self, machine: Machine) -> None:
         """At a crash: of what is on the way to each peer, a prefix arrives (contract 3.10)."""
@@ -143,20 +159,19 @@ class Mail:
                     found[sender, to] = head
         return found
 
-    def _arrive(
-        self,
-        origin: tuple[Machine, int, int, int, float],
-        machine: Machine,
-        message: Message,
-        size_bytes: int,
-        check: int,
-    ) -> None:
+    def _arrive(self, origin: Origin, machine: Machine, message: Message, size_bytes: int, check: int) -> None:
+        if machine.stall is not None:
+            machine.stall.keep(self._arrive, origin, machine, message, size_bytes, check)
+            return
         sender, incarnation, session, seq, left = origin
         emulator = self._emulator
         if machine.life is None or left > sender.ended.get(incarnation, left):
             return
         link = machine.links.of(sender.id)
         if not link.carries or link.session != session:
+            return
+        if self.silences is not None and self.silences.hears(machine, sender):
+            self._arrive(origin, machine, message, size_bytes, check)  # unless that news set off a fault
             return
         if emulator.checker is not None:
             message = _as_received(message, check, sender.name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from emuml import effects as fx
-from emuml.des.environment import NORMAL
+from emuml.des.environment import NORMAL, Call
 from emuml.des.machine import Machine
 from emuml.errors import NodeFailed
 from emuml.journal import value_digest
@@ -16,6 +16,7 @@ from emuml.task import Task
 
 if TYPE_CHECKING:
     from emuml.des.emulator import Emulator
+    from emuml.des.paces import Paces
 
 
 class Slots:
@@ -23,6 +24,7 @@ class Slots:
 
     def __init__(self, emulator: Emulator) -> None:
         self._emulator = emulator
+        self.paces: Paces | None = None
         self._results: WeakValueDictionary[Hashable, Deferred] = WeakValueDictionary()
 
     def compute(self, machine: Machine, effect: fx.Compute) -> None:
@@ -44,10 +46,18 @@ class Slots:
             if emulator.choices is not None:
                 name = emulator.choices.name("compute", machine.name, effect.tag)
                 seconds += emulator.choices.late_s(name, seconds)
-            at = emulator.env._now + seconds
-            call = emulator.env.call_at(at, NORMAL, self._end, machine, machine.incarnation, effect)
-            call.name = name
-            machine.running[effect.generation] = call
+            if self.paces is None:
+                self.end_in(machine, effect, seconds, name)
+            else:
+                self.paces.begin(machine, effect, seconds, name)
+
+    def end_in(self, machine: Machine, effect: fx.Compute, after_s: float, name: str) -> Call:
+        """Let a running task end after so many seconds."""
+        env = self._emulator.env
+        call = env.call_at(env._now + after_s, NORMAL, self._end, machine, machine.incarnation, effect)
+        call.name = name
+        machine.running[effect.generation] = call
+        return call
 
     def _end(self, machine: Machine, incarnation: int, effect: fx.Compute) -> None:
         emulator, life = self._emulator, machine.life
@@ -98,7 +108,9 @@ class Slots:
             emulator.env.call_at(emulator.env._now + lag, NORMAL, self._free, machine, machine.incarnation, effect)
 
     def _free(self, machine: Machine, incarnation: int, effect: fx.Cancel) -> None:
-        if machine.lives(incarnation):
+        if machine.stall is not None:
+            machine.stall.keep(self._free, machine, incarnation, effect)
+        elif machine.lives(incarnation):
             machine.busy -= 1
             self._emulator.trace.add(self._emulator.now, machine.name, "freed", effect.tag)
             self._fill(machine)

@@ -96,8 +96,8 @@ def prepare(experiment: Experiment, engine: str = "des") -> Problem:
     """
     fitting = Fitting()
     problem: Problem | None = fitting.ask("workload", experiment.workload.problem, experiment.seed)
-    for index, fault in enumerate(experiment.faults.faults):
-        fitting.ask(f"faults[{index}]", _check_fault, experiment, index, fault, engine)
+    for error in _fault_problems(experiment, engine):
+        fitting.note(error.where.rpartition(".")[0], error)
     if problem is not None:
         fitting.ask("stop", _check_metrics, experiment, problem, fitting)
         fitting.ask("protocol", experiment.protocol.nodes, problem, experiment.roster())  # asks for the partitions
@@ -106,19 +106,14 @@ def prepare(experiment: Experiment, engine: str = "des") -> Problem:
     return problem
 
 
-def _check_fault(experiment: Experiment, index: int, fault: Fault, engine: str) -> None:
-    """Refuse a fault that the engine cannot execute, or of a node that is not there."""
+def _fault_problems(experiment: Experiment, engine: str) -> list[UserError]:
+    """Return what the plan of faults asks of nodes that are not there, or of an engine that cannot do it."""
+    supported: tuple[type[Fault], ...]
     if engine == "des":
-        from emuml.des.emulator import SUPPORTED_FAULTS as SUPPORTED
+        from emuml.des.faults import SUPPORTED as supported
     else:
-        from emuml.runtime.faults import SUPPORTED
-    from emuml.cluster.faults import FaultPlan
-
-    try:
-        FaultPlan((fault,)).checked_for(experiment.roster().ids, SUPPORTED, engine)
-    except UserError as error:
-        field = "kind" if not isinstance(fault, SUPPORTED) else "node"
-        raise UserError(error.what, f"faults[{index}].{field}", error.allowed, error.hint) from None
+        from emuml.runtime.faults import SUPPORTED as supported
+    return experiment.faults.problems(experiment.roster().ids, supported, engine)
 
 
 def _check_metrics(experiment: Experiment, problem: Problem, fitting: Fitting) -> None:

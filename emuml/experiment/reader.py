@@ -109,7 +109,7 @@ class Reader:
         known = [str(id) for id in Roster.of_counts(server=cluster.servers, worker=cluster.workers).ids]
         are_known, told = frozenset((None, *known)), {problem.place for problem in self.problems}
         for path, value in self.places.written.items():
-            is_node = re.match(r"faults\[\d+\]\.(node|first|second)(\[\d+\])?$", path)
+            is_node = re.match(r"faults\[\d+\]\.(node|nodes|first|second)(\[\d+\])?$", path)
             if is_node and value.text not in are_known and value.place not in told:
                 what, hint = f"{value.shown} is not in the cluster", self.near(str(value.text), known)
                 allowed = f"{_names('server', cluster.servers)}, {_names('worker', cluster.workers)}"

@@ -18,6 +18,7 @@ from emuml.message import Array, Message
 from emuml.node import Node, NodeId
 from emuml.roster import Roster
 from emuml.task import Task
+from tests.des.plans import crashes, others, plans
 from tests.des.scripted import chooser, emulator
 
 IDS = ("server-0", "worker-0", "worker-1")
@@ -123,12 +124,8 @@ def by_node(items):
         yield counts[item.node], item
 
 
-times = st.integers(0, 48).map(lambda n: n / 8)
-crash = st.builds(lambda n, at, back: Crash(IDS[n], at_s=at, restart_after_s=back), st.integers(0, 2), times, times)
-
-
 @pytest.mark.slow
-@given(st.lists(crash, max_size=4), st.none() | st.lists(st.integers(0, 5), max_size=99))
+@given(plans(crashes | others, most=5), st.none() | st.lists(st.integers(0, 5), max_size=99))
 def test_any_run_is_replayed_to_the_last_bit(plan, picks):
     run = recorded(plan, chooser(picks))
     again = replayed(run.journals)

@@ -156,9 +156,10 @@ def test_a_run_that_cannot_go_on_raises_its_report():
     [
         ({}, {"engine": "mpi"}, "engine: got 'mpi'"),
         ({"faults": FaultPlan((Crash("worker-9", at_s=1),))}, {}, "'worker-9' is not in the roster"),
-        ({"faults": FaultPlan((Hang("worker-1", 1.0, at_s=1),))}, {}, "engine des cannot execute Hang"),
+        ({"faults": FaultPlan((Hang("worker-1", 1.0, at_s=1),))}, {"engine": "tcp"}, "engine tcp cannot execute Hang"),
+        ({"faults": FaultPlan((Crash("worker-1", at_s=1), Hang("worker-1", 1.0, at_s=2)))}, {}, "but is down since"),
     ],
-    ids=["engine", "unknown node", "unknown fault"],
+    ids=["engine", "unknown node", "unknown fault", "impossible"],
 )
 def test_what_cannot_run_is_refused_before_a_round(change, options, said):
     rows = []
