@@ -25,6 +25,7 @@ from emuml.cluster import (
     faults,
 )
 from emuml.cluster.cluster import Cluster, Detection, Network, Storage
+from emuml.cluster.tails import LogNormal, Pareto, Weibull
 from emuml.errors import FormatError, UserError
 from emuml.protocols import AsyncUpdates
 from emuml.protocols.async_updates import ASP, BSP, SSP
@@ -69,6 +70,9 @@ DECLARATIONS = [
     compute.Instant(),
     compute.Constant(0.1),
     compute.ShiftedExponential(0.05, 0.5, "scaled"),
+    Weibull(0.5, 0.7, 0.05),
+    LogNormal(0.5, 0.3, tail="scaled"),
+    Pareto(0.5, 2.5),
     compute.DelayTrace(np.array([[0.1, 0.2], [0.3, 0.4]])),
     compute.ErasureHeadDelays(rounds=10),
     Network(),

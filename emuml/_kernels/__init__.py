@@ -61,9 +61,18 @@ IMPLEMENTATION = choose()
 if IMPLEMENTATION == "compiled":
     from emuml._kernels.csr import csr_accumulate, csr_predict
     from emuml._kernels.decode import weighted_sum as _weighted_sum
-    from emuml._kernels.draws import subset, uniform, uniforms, unit_exponential, unit_exponentials, word, words
+    from emuml._kernels.draws import (
+        subset,
+        uniform,
+        uniforms,
+        unit_exponential,
+        unit_exponentials,
+        unit_tail,
+        word,
+        words,
+    )
     from emuml._kernels.flows import FlowSystem
-    from emuml._kernels.timing import cover_time, exponential_rounds, key_exponentials, key_words, mark_used
+    from emuml._kernels.timing import cover_time, exponential_rounds, key_exponentials, key_tails, key_words, mark_used
 else:
     from emuml._kernels.reference import (
         cover_time,
@@ -83,6 +92,7 @@ else:
     )
     from emuml._kernels.reference import weighted_sum as _weighted_sum
     from emuml._kernels.reference_flows import FlowSystem  # type: ignore[assignment]
+    from emuml._kernels.reference_tails import key_tails, unit_tail
 
 __all__ = [
     "FlowSystem",
@@ -95,6 +105,7 @@ __all__ = [
     "csr_predict",
     "exponential_rounds",
     "key_exponentials",
+    "key_tails",
     "key_words",
     "mark_used",
     "subset",
@@ -102,6 +113,7 @@ __all__ = [
     "uniforms",
     "unit_exponential",
     "unit_exponentials",
+    "unit_tail",
     "weighted_sum",
     "word",
     "words",

@@ -1,4 +1,4 @@
-# Twin: emuml/_kernels/reference.py (the functions of the same names)
+# Twins: emuml/_kernels/reference.py and reference_tails.py (the functions of the same names)
 """Draws by position: Philox4x64-10 words, and uniforms and unit exponentials made of one word each.
 
 A draw is a pure function of (key, position): stateless, order-independent, equal on every machine. Only integer
@@ -11,6 +11,7 @@ Nothing is checked here: callers hand over contiguous arrays of equal length.
 from libc.stdint cimport uint8_t, uint64_t
 
 from emuml._kernels.philox cimport emuml_high, emuml_high_portable, exponential_of, first_word, uniform_of
+from emuml._kernels.tails cimport normal_of, tail_of
 
 
 def multiply_high(uint64_t a, uint64_t b, bint portable):
@@ -63,6 +64,27 @@ def exponentials_of(const uint64_t[::1] words, double[::1] out):
     with nogil:
         for index in range(words.shape[0]):
             out[index] = exponential_of(words[index])
+
+
+def unit_tail(int kind, double parameter, uint64_t low, uint64_t high, uint64_t position):
+    """Return the draw at ``position`` with a tail of some kind: see the kinds of the twin."""
+    return tail_of(kind, parameter, first_word(low, high, position))
+
+
+def tails_of(int kind, double parameter, const uint64_t[::1] words, double[::1] out):
+    """Write what given words stand for to ``out``."""
+    cdef Py_ssize_t index
+    with nogil:
+        for index in range(words.shape[0]):
+            out[index] = tail_of(kind, parameter, words[index])
+
+
+def normals_of(const uint64_t[::1] words, double[::1] out):
+    """Write the normal numbers that given words stand for to ``out``."""
+    cdef Py_ssize_t index
+    with nogil:
+        for index in range(words.shape[0]):
+            out[index] = normal_of(words[index])
 
 
 def subset(uint64_t low, uint64_t high, Py_ssize_t size, uint8_t[::1] taken):

@@ -24,13 +24,17 @@ cdef inline double uniform_of(uint64_t word) noexcept nogil:
 
 
 cdef inline double exponential_of(uint64_t word) noexcept nogil:
-    # -log(1 - u) with 1 - u = whole * 2**-53 exactly; the method is explained at the twin.
-    cdef double whole = <double>(<int64_t>9007199254740992 - <int64_t>(word >> 11))
+    # -log(1 - u) with 1 - u = whole * 2**-53 exactly.
+    return negative_log(<double>(<int64_t>9007199254740992 - <int64_t>(word >> 11)), 1076)
+
+
+cdef inline double negative_log(double value, int64_t bias) noexcept nogil:
+    # -log(value * 2**(1023 - bias)) for a positive normal number; the method is explained at the twin.
     cdef double x, f, s, z, w, odd, even, r, halvings
     cdef uint64_t bits
     cdef int64_t above
-    memcpy(&bits, &whole, 8)
-    halvings = <double>(1076 - <int64_t>(bits >> 52))
+    memcpy(&bits, &value, 8)
+    halvings = <double>(bias - <int64_t>(bits >> 52))
     bits = (bits & <uint64_t>0x000FFFFFFFFFFFFF) | <uint64_t>0x3FF0000000000000
     memcpy(&x, &bits, 8)
     above = x > 1.4142135623730951

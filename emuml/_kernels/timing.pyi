@@ -15,6 +15,16 @@ def key_exponentials(
     scale: float,
     out: NDArray[np.float64],
 ) -> None: ...
+def key_tails(
+    kind: int,
+    parameter: float,
+    lows: NDArray[np.uint64],
+    highs: NDArray[np.uint64],
+    position: int,
+    shift: float,
+    scale: float,
+    out: NDArray[np.float64],
+) -> None: ...
 
 # Arrivals of one round as an array of times, by worker: when the groups are covered, and who is used by the time ``at``
 # at which the round closes. ``numpy.partition`` finds the time of a count.

@@ -1,4 +1,4 @@
-# Twin: emuml/_kernels/reference.py (the functions of the same names)
+# Twins: emuml/_kernels/reference.py and reference_tails.py (the functions of the same names)
 """When rounds close: draws of many workers at one position, and order statistics of their times.
 
 A worker's draw is the first word of a Philox block under its own key. Times that are ``start + (shift + scale * e)``
@@ -18,6 +18,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from emuml._kernels.philox cimport emuml_key_words, emuml_key_words_plain, exponential_of
+from emuml._kernels.tails cimport tail_of
 
 cdef enum:
     BLOCK = 512  # workers at a time: their words stay in the first-level cache
@@ -72,6 +73,28 @@ def key_exponentials(
             emuml_key_words(&lows[start], &highs[start], position, words, size)
             for i in range(size):
                 out[start + i] = shift + scale * exponential_of(words[i])
+            start += size
+
+
+def key_tails(
+    int kind,
+    double parameter,
+    const uint64_t[::1] lows,
+    const uint64_t[::1] highs,
+    uint64_t position,
+    double shift,
+    double scale,
+    double[::1] out,
+):
+    """Write ``shift + scale * g`` with the draw ``g`` of some kind that each key has at ``position`` to ``out``."""
+    cdef uint64_t words[BLOCK]
+    cdef Py_ssize_t start = 0, count = out.shape[0], size, i
+    with nogil:
+        while start < count:
+            size = min(BLOCK, count - start)
+            emuml_key_words(&lows[start], &highs[start], position, words, size)
+            for i in range(size):
+                out[start + i] = shift + scale * tail_of(kind, parameter, words[i])
             start += size
 
 

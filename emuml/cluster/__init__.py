@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from emuml.cluster.networks import LatencyMatrix as LatencyMatrix
     from emuml.cluster.networks import ServerCosts as ServerCosts
     from emuml.cluster.networks import TopologyNetwork as TopologyNetwork
+    from emuml.cluster.tails import LogNormal as LogNormal
+    from emuml.cluster.tails import Pareto as Pareto
+    from emuml.cluster.tails import Weibull as Weibull
     from emuml.cluster.topology import Link as Link
     from emuml.cluster.topology import Route as Route
     from emuml.cluster.topology import Topology as Topology
@@ -40,6 +43,9 @@ _HOMES = {
     "Instant": "emuml.cluster.compute",
     "Constant": "emuml.cluster.compute",
     "ShiftedExponential": "emuml.cluster.compute",
+    "Weibull": "emuml.cluster.tails",
+    "LogNormal": "emuml.cluster.tails",
+    "Pareto": "emuml.cluster.tails",
     "DelayTrace": "emuml.cluster.delays",
     "ErasureHeadDelays": "emuml.cluster.delays",
     "erasurehead_delays": "emuml.cluster.delays",

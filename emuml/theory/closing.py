@@ -81,6 +81,12 @@ def cover_level(chances: Floats, groups: int, size: int) -> Floats:
         return np.asarray(-np.expm1(np.log(-np.expm1(np.log(chances) / groups)) / size), np.float64)
 
 
+def cover_missing(open_chances: Floats, groups: int, size: int) -> Floats:
+    """Return ``m`` with ``(1 - m^size)^groups = 1 - open_chances``, right to the last digits where it is small."""
+    with np.errstate(divide="ignore"):
+        return np.asarray((-np.expm1(np.log1p(-open_chances) / groups)) ** (1.0 / size), np.float64)
+
+
 def _bisected(rule: StopRule, chances: Floats, low: Floats, high: Floats) -> Floats:
     for _ in range(_BISECTIONS if np.any(low < high) else 0):
         middle = (low + high) / 2

@@ -12,11 +12,17 @@ import numpy as np
 
 from emuml.shapes import Cover, StopRule, Stragglers
 from emuml.theory.atoms import atomic_moments, atoms_of
-from emuml.theory.closing import Floats, cover_level
+from emuml.theory.closing import Floats, cover_level, cover_missing
 from emuml.theory.coverage import arrivals_distribution
 from emuml.theory.decoding_error import covered_fraction
-from emuml.theory.order_statistics import exponential_means, exponential_variances, moments_over, order_statistic
-from emuml.theory.seams import Code, ComputeLaw, ShiftedExponentialLaw
+from emuml.theory.order_statistics import (
+    exponential_means,
+    exponential_variances,
+    heavy_moments_over,
+    moments_over,
+    order_statistic,
+)
+from emuml.theory.seams import Code, ComputeLaw, HeavyLaw, ShiftedExponentialLaw
 from emuml.theory.stragglers import (
     answers_needed,
     carry_over_mean,
@@ -58,12 +64,12 @@ def expected_round_time(
     float
         Seconds. Exact for shifted exponentials (see :func:`carry_over_mean` for the accuracy of its chain) and for
         constant and recorded times, the latter as if drawn from all that were recorded; see
-        :func:`order_statistic_moments` for the accuracy of other laws.
+        :func:`order_statistic_moments` for the accuracy of other laws. Infinite if the tail is too heavy for a mean.
 
     Raises
     ------
     NoClosedForm
-        If none is known.
+        If none is known, or workers are not independent and equal.
 
     References
     ----------
@@ -168,6 +174,8 @@ def _moments(rule: StopRule, compute: ComputeLaw, load: float) -> tuple[float, f
     if (values := atoms_of(compute, load)) is not None:
         return atomic_moments(rule, values, compute.cdf(values, load))
     equal = _equal_groups(rule)
+    if equal is not None and isinstance(compute, HeavyLaw):
+        return heavy_moments_over(compute, load, equal[1], lambda chance: cover_missing(chance, *equal))
     if equal is not None:
         return moments_over(compute, load, lambda level: cover_level(level, *equal))
     used = arrivals_distribution(rule)
@@ -179,6 +187,8 @@ def _moments(rule: StopRule, compute: ComputeLaw, load: float) -> tuple[float, f
 def _mixed(chances: Floats, means: Floats, variances: Floats) -> tuple[float, float]:
     """Return mean and variance of a mixture."""
     mean = float(chances @ means)
+    if not np.isfinite(mean):
+        return mean, mean
     return mean, float(chances @ (variances + (means - mean) ** 2))
 
 

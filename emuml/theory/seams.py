@@ -67,6 +67,48 @@ class ShiftedExponentialLaw(Protocol):
         ...
 
 
+@runtime_checkable
+class HeavyLaw(Protocol):
+    """A law whose tail is a power of time, so that a moment may be infinite; its quantiles are told far out, too."""
+
+    @property
+    def tail_index(self) -> float:
+        """The ``a`` of a chance that falls like ``t ** -a``: powers of a time below ``a`` have a mean."""
+        ...
+
+    def isf(self, q: ArrayLike, load: float = 1.0) -> NDArray[np.float64]:
+        """Return the seconds that are exceeded with chance ``q``, in the shape of ``q``, also for tiny chances."""
+        ...
+
+
+@runtime_checkable
+class DependentLaw(Protocol):
+    """A law under which workers, or the draws of one, have something to do with each other.
+
+    Its ``mean``, ``variance``, ``cdf`` and ``ppf`` are those of one draw of a worker that one knows nothing of. What
+    several draws have in common is for :mod:`emuml.theory.sample`, or for a run.
+    """
+
+    @property
+    def dependence(self) -> str:
+        """What they have in common, as the end of a sentence; empty if draws are independent and alike after all."""
+        ...
+
+
+def check_independent(law: object) -> None:
+    """Refuse a law that is not that of independent and equal workers and rounds.
+
+    Raises
+    ------
+    NoClosedForm
+        Which says what is in the way.
+    """
+    dependence = law.dependence if isinstance(law, DependentLaw) else ""
+    if dependence:
+        hint = "emuml.theory.sample draws times without a run"
+        raise NoClosedForm(f"no closed form is known where {dependence}", "compute", "a law of independent draws", hint)
+
+
 class BuiltCode(Protocol):
     """A code for a known number of workers; all of them carry the same load."""
 

@@ -17,7 +17,7 @@ from emuml.shapes import All, StopRule, Stragglers
 from emuml.theory import arguments
 from emuml.theory.atoms import atoms_of
 from emuml.theory.chains import explored
-from emuml.theory.seams import Code, ComputeLaw, NoClosedForm, ShiftedExponentialLaw
+from emuml.theory.seams import Code, ComputeLaw, NoClosedForm, ShiftedExponentialLaw, check_independent
 
 _LEAST_CAP = 16
 _NEGLIGIBLE = 1e-9
@@ -45,6 +45,7 @@ def fresh_start(
     The last is ``None`` if stale work delays rounds.
     """
     arguments.check_stragglers(stragglers)
+    check_independent(compute)
     built = code.build(workers, collect=collect)
     rule = built.stop_rule()
     if stragglers == "wait-all" or answers_needed(rule) == workers:

@@ -15,7 +15,7 @@ from emuml.shapes import All
 from emuml.theory import arguments
 from emuml.theory.chains import explored
 from emuml.theory.round_time import moments_of_rule, tail_mean_s
-from emuml.theory.seams import ComputeLaw, NoClosedForm, ShiftedExponentialLaw, StartBarrier
+from emuml.theory.seams import ComputeLaw, NoClosedForm, ShiftedExponentialLaw, StartBarrier, check_independent
 from emuml.theory.stragglers import constant_s
 
 _STATES_MAX = 50_000
@@ -46,7 +46,8 @@ def expected_update_time(barrier: StartBarrier, workers: int, compute: ComputeLa
     Raises
     ------
     NoClosedForm
-        For SSP with slack if times are not exponential, or the chain has more than 50,000 states.
+        For SSP with slack if times are not exponential, or the chain has more than 50,000 states; and if workers are
+        not independent and equal.
 
     References
     ----------
@@ -62,6 +63,7 @@ def expected_update_time(barrier: StartBarrier, workers: int, compute: ComputeLa
     [1.5, 0.75, 0.625, 0.5]
     """
     arguments.check_integer(workers, "workers", 1)
+    check_independent(compute)
     push_s = _push_s(barrier.slack, workers, compute)
     return workers * push_s if barrier.in_step else push_s
 
