@@ -1,8 +1,8 @@
 """Laws with other tails than the exponential one: Weibull, lognormal and Pareto, each with a part that always passes.
 
 The duration is ``shift + scale * g`` with ``shift = load * shift_s``, ``scale`` the law's own or ``load`` times it, and
-``g`` made of one raw draw by operations that give the same bits everywhere (see ``emuml/_kernels/reference_tails.py``). Exactly
-these operations are evaluated in this order, each rounded once.
+``g`` made of one raw draw by operations that give the same bits everywhere (``emuml/_kernels/reference_tails.py``).
+Exactly these operations are evaluated in this order, each rounded once.
 """
 
 from __future__ import annotations
