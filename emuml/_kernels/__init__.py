@@ -18,8 +18,11 @@ from numpy.typing import NDArray
 
 from emuml._kernels.reference import misfit
 
-KERNELS = ("draws", "decode", "csr", "events", "timing", "flows")
+KERNELS = ("draws", "decode", "csr", "events", "processes", "resources", "timing", "flows")
 """Modules of this package that are compiled."""
+
+EVENT_KERNELS = ("events", "processes", "resources")
+"""Those of them that the compiled event core is made of."""
 
 
 def built(name: str) -> bool:
@@ -95,6 +98,7 @@ else:
     from emuml._kernels.reference_tails import key_tails, unit_tail
 
 __all__ = [
+    "EVENT_KERNELS",
     "FlowSystem",
     "IMPLEMENTATION",
     "KERNELS",

@@ -37,6 +37,7 @@ cdef class Core:
     cdef Place *ring  # what happens now and was scheduled for now, in schedule order
     cdef Py_ssize_t first, count, ring_room
     cdef public object _active_proc
+    cdef bint watched  # schedule is somebody else's: a subclass's or an instance's
 
     # Calls: entries that can be cancelled.
     cdef int push(self, double at, int priority, Entry entry) except -1
@@ -47,6 +48,10 @@ cdef class Core:
     cdef bint take(self, Place *place) noexcept
     cdef Place *head(self) noexcept
 
+    # Events: entries that cannot be cancelled; ``delay`` is what ``after`` and ``whole`` were made from.
+    cdef int due(self, Entry event, int priority) except -1
+    cdef int later(self, Entry event, double after, bint whole, object delay) except -1
+
     # Loops.
     cdef double next_s(self)
     cdef int happen(self, Place place) except -1
@@ -55,3 +60,6 @@ cdef class Core:
 
 
 cdef int64_t key_of(int priority, int64_t number, bint call, bint whole) noexcept
+cdef double number_of(number, bint *whole) except? -1
+cdef object told(double time, bint whole)
+cdef object again(error)

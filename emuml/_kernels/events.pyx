@@ -18,13 +18,16 @@ cdef object EmptySchedule = IndexError
 cdef object StopSimulation = StopIteration
 cdef object Infinity = float("inf")
 
-cdef double INFINITE = float("inf")
-cdef double WHOLE_LIMIT = 2.0**53  # beyond it, doubles skip integers
 cdef enum:
     NORMAL = 1
     BOUND = 32768  # priorities have 16 bits
+    SHIFT = 48  # of a priority in a key
     CALL = 2  # bits of a key
     WHOLE = 1
+
+cdef double INFINITE = float("inf")
+cdef int64_t PRIORITY = <int64_t>1 << SHIFT
+cdef double WHOLE_LIMIT = 2.0**53  # beyond it, doubles skip integers
 
 
 def bind(empty, stop, infinity):
@@ -34,11 +37,12 @@ def bind(empty, stop, infinity):
 
 
 cdef int64_t key_of(int priority, int64_t number, bint call, bint whole) noexcept:
-    return <int64_t>priority * (1 << 48) + number * 4 + (CALL if call else 0) + (WHOLE if whole else 0)
+    return <int64_t>priority * PRIORITY + number * 4 + (CALL if call else 0) + (WHOLE if whole else 0)
 
 
 cdef inline bint precedes(Place *one, Place *other) noexcept:
-    return one.at < other.at or (one.at == other.at and one.key < other.key)
+    # No branches: which one precedes cannot be predicted.
+    return (one.at < other.at) | ((not one.at > other.at) & (one.key < other.key))
 
 
 cdef class Entry:
@@ -135,6 +139,7 @@ cdef class Core:
 
     def __init__(self, initial_time=0):
         self._now = initial_time
+        self.watched = type(self).schedule is not Core.schedule
 
     def __dealloc__(self):
         drain(self)
@@ -185,12 +190,9 @@ cdef class Core:
         cdef bint whole
         cdef double after = number_of(delay, &whole)
         cdef Foreign foreign
-        cdef PyObject *entry
-        if not after >= 0:
-            raise ValueError(f"Negative delay {delay}" if after < 0 else f"a delay must be a number, not {delay}")
-        if isinstance(event, Entry):
-            entry = <PyObject *>event
-        else:
+        cdef PyObject *entry = <PyObject *>event
+        refuse_backwards(after, delay)
+        if not isinstance(event, Entry):
             foreign = Foreign.__new__(Foreign)
             foreign.env, foreign.event = self, event
             entry = <PyObject *>foreign
@@ -236,7 +238,7 @@ cdef class Core:
         tied = [(first.key, owned(first.entry))]
         while True:
             head = self.head()
-            if head is NULL or head.at != first.at or head.key >> 48 != first.key >> 48:
+            if head is NULL or head.at != first.at or head.key >> SHIFT != first.key >> SHIFT:
                 break
             self.take(&place)
             tied.append((place.key, owned(place.entry)))
@@ -272,13 +274,29 @@ cdef class Core:
                 compact(self)
         return 0
 
+    cdef int due(self, Entry event, int priority) except -1:
+        """Schedule an event for this instant."""
+        if self.watched:
+            self.schedule(event, priority)
+            return 0
+        return self.put(self.now_s, next_key(self, priority, False, self.whole), <PyObject *>event)
+
+    cdef int later(self, Entry event, double after, bint whole, object delay) except -1:
+        """Schedule an event, in the class of most events."""
+        refuse_backwards(after, delay)
+        if self.watched:
+            self.schedule(event, NORMAL, delay)
+            return 0
+        whole = whole and self.whole
+        return self.put(checked(self.now_s + after, whole), next_key(self, NORMAL, False, whole), <PyObject *>event)
+
     cdef int put(self, double at, int64_t key, PyObject *entry) except -1:
         """Own a reference to ``entry`` and put it where its time and key belong."""
         cdef Place place
         cdef Place *last
         place.at, place.key, place.entry = at, key, entry
         # What is due now, in the class of most events, comes after all that the ring holds.
-        if at == self.now_s and key >> 48 == NORMAL:
+        if at == self.now_s and key >> SHIFT == NORMAL:
             last = NULL if self.count == 0 else in_ring(self, self.count - 1)
             if last is NULL or precedes(last, &place):
                 if self.count == self.ring_room:
@@ -457,19 +475,24 @@ cdef inline void sift_up(Place *heap, Py_ssize_t index, Place place) noexcept:
 
 cdef inline void sift_down_from(Place *heap, Py_ssize_t size, Py_ssize_t index) noexcept:
     cdef Place place = heap[index]
-    cdef Py_ssize_t least, below, child
-    while True:
-        child = 4 * index + 1
-        if child >= size:
-            break
-        least = child
-        for below in range(child + 1, min(child + 4, size)):
-            if precedes(&heap[below], &heap[least]):
-                least = below
+    cdef Py_ssize_t least, other, below, child = 4 * index + 1
+    while child + 4 <= size:
+        # Two pairs, then their winners: the first two comparisons do not wait for each other.
+        least = child + precedes(&heap[child + 1], &heap[child])
+        other = child + 2 + precedes(&heap[child + 3], &heap[child + 2])
+        least += (other - least) * precedes(&heap[other], &heap[least])
         if not precedes(&heap[least], &place):
-            break
+            heap[index] = place
+            return
         heap[index] = heap[least]
-        index = least
+        index, child = least, 4 * least + 1
+    if child < size:
+        least = child
+        for below in range(child + 1, size):
+            least = below if precedes(&heap[below], &heap[least]) else least
+        if precedes(&heap[least], &place):
+            heap[index] = heap[least]
+            index = least
     heap[index] = place
 
 
@@ -485,7 +508,7 @@ cdef inline object owned(PyObject *entry):
     return taken
 
 
-cdef inline object told(double time, bint whole):
+cdef object told(double time, bint whole):
     return <long long>time if whole else time
 
 
@@ -493,6 +516,12 @@ cdef inline double checked(double time, bint whole) except? -1:
     if whole and not -WHOLE_LIMIT < time < WHOLE_LIMIT:
         raise OverflowError(f"an integer time must lie within 2**53 of 0, not at {time:.0f}; use floats")
     return time
+
+
+cdef inline int refuse_backwards(double after, delay) except -1:
+    if not after >= 0:
+        raise ValueError(f"Negative delay {delay}" if after < 0 else f"a delay must be a number, not {delay}")
+    return 0
 
 
 cdef double number_of(number, bint *whole) except? -1:
@@ -525,8 +554,8 @@ cdef row_of(Place *place):
     event = <object>place.entry
     if isinstance(event, Foreign):
         event = (<Foreign>event).event
-    cdef int64_t number = (place.key & ((1 << 48) - 1)) >> 2
-    return told(place.at, place.key & WHOLE), place.key >> 48, number, event
+    cdef int64_t number = (place.key & (PRIORITY - 1)) >> 2
+    return told(place.at, place.key & WHOLE), place.key >> SHIFT, number, event
 
 
 def _order(row):

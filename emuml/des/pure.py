@@ -20,17 +20,32 @@ class Call:
     Without a lane a call is free. ``name`` says in a tie what it is; given where an explorer is asked.
     """
 
-    __slots__ = ("args", "callbacks", "function", "lane", "name")
+    __slots__ = ("_callbacks", "_env", "args", "function", "lane", "name")
 
     _ok = True
     _value = None
 
-    def __init__(self, function: Callable[..., None], args: tuple[Any, ...]) -> None:
+    def __init__(self, env: Environment, function: Callable[..., None], args: tuple[Any, ...]) -> None:
+        self._env = env
         self.function = function
         self.args = args
-        self.callbacks: tuple[Callable[[Call], None], ...] | None = _RUN
+        self._callbacks: tuple[Callable[[Call], None], ...] | None = _RUN
         self.lane: Hashable = None
         self.name = ""
+
+    @property
+    def callbacks(self) -> tuple[Callable[[Call], None], ...] | None:
+        """What runs when it happens: nothing once it is cancelled, ``None`` afterwards, as of a SimPy event."""
+        return self._callbacks
+
+    @callbacks.setter
+    def callbacks(self, _: None) -> None:
+        # SimPy's step takes them away from what it processes: so the environment's own step is SimPy's.
+        if self._callbacks is _DEAD:
+            self._env.dead -= 1
+        else:
+            self._env.live -= 1
+        self._callbacks = None
 
     def __repr__(self) -> str:
         return f"<{self.function.__name__}>"
@@ -56,15 +71,15 @@ class Environment(simpy.Environment):
         """Call ``function(*args)`` at time ``at``; never before ``now``."""
         if not at >= self._now:
             raise ValueError(f"a call at {at}, which is not at or after the time {self._now}")
-        call = Call(function, args)
+        call = Call(self, function, args)
         heappush(self._queue, (at, priority, next(self._eid), call))  # type: ignore[misc]
         self.live += 1
         return call
 
     def cancel(self, call: Call) -> None:
         """Forget a call that has not happened; its entry leaves the queue later, with bounded delay."""
-        if call.callbacks is _RUN:
-            call.callbacks = _DEAD
+        if call._callbacks is _RUN:
+            call._callbacks = _DEAD
             self.live -= 1
             self.dead += 1
             if self.dead > self.live + 64:
@@ -82,16 +97,6 @@ class Environment(simpy.Environment):
             heappop(queue)
             self.dead -= 1
         return queue[0][0] if queue else float("inf")
-
-    def step(self) -> None:
-        """Process the next event, as SimPy does; count calls."""
-        event: object = self._queue[0][3] if self._queue else None
-        if isinstance(event, Call):
-            if event.callbacks is _DEAD:
-                self.dead -= 1
-            else:
-                self.live -= 1
-        super().step()
 
     def step_tie(self, choose: Callable[[str, int], int]) -> None:
         """Process one of the calls that are due first in one class, picked by ``choose("tie/NAME|NAME...", n)``."""

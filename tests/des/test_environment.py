@@ -14,12 +14,12 @@ import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emuml._kernels import built
+from emuml._kernels import EVENT_KERNELS, built
 from emuml.des import environment, pure
 from emuml.des.environment import NORMAL, TIMER, URGENT
 
 ENVIRONMENTS = {"pure": pure}
-if built("events"):
+if all(built(name) for name in EVENT_KERNELS):
     from emuml.des import compiled
 
     ENVIRONMENTS["compiled"] = compiled
