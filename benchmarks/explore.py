@@ -3,8 +3,10 @@
 A run is a training of four workers in six rounds, about 50 messages of it sent, with one crash: the emulator, an
 explorer's picks (p = 0.4), the oracles that come with the protocol. The plain path is the same run without them.
 
-Verdict (2 cores shared with other work, CPython 3.11): 206 explored runs/s of asynchronous updates and 290 of gradient
-coding, 0.54 and 0.63 of the plain path. The target is far: a run takes the time of the emulator, which is pure Python.
+Verdict (2 cores shared with other work, CPython 3.11): 237 explored runs/s of asynchronous updates and 262 of gradient
+coding, 0.61 and 0.62 of the plain path. The target is far: of a run's time 0.61 and 0.62 are the emulator and the
+nodes, in Python step by step, 0.24 and 0.31 the oracles, 0.15 and 0.07 the choices and their names; building the nodes
+takes 8 to 23 us of 4 ms.
 """
 
 from __future__ import annotations

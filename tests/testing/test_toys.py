@@ -2,10 +2,12 @@
 
 import asyncio
 import selectors
+from functools import partial
 
 import pytest
 
 import emuml.testing as et
+from benchmarks import explore_peers
 from benchmarks.explore_peers import ONE, trier_of
 from benchmarks.toys import tasks
 from benchmarks.toys.nodes import TOYS
@@ -71,3 +73,31 @@ def test_tasks_and_nodes_take_the_same_time_and_ask_as_often(name, late):
     assert held[0]()
     assert ended_s == pytest.approx(run.duration_s, abs=1e-9)
     assert len(asked) == len(names)
+
+
+def test_a_contestant_that_is_not_installed_is_left_out_and_named(monkeypatch):
+    monkeypatch.setattr(explore_peers, "find_spec", lambda package: None if package == "detangle" else object())
+    taking, left_out = explore_peers.contestants()
+
+    assert left_out == {"detangle": "detangle is not installed"}
+    assert "detangle" not in taking
+    assert {"portfolio", "Hypothesis, one seed"} <= set(taking)
+
+
+def test_searches_are_counted_by_bug():
+    found = explore_peers.searches({"portfolio": partial(explore_peers.ours, "portfolio")}, 100, 1)
+    figures = explore_peers.found_figures(found, {"x": "why"})
+
+    assert list(figures) == ["found, portfolio"]
+    figure = figures["found, portfolio"]
+    assert (figure.value, figure.target, figure.details["left out"]) == (4.0, 4.0, {"x": "why"})
+    assert figure.details["answers of any round"]["found"] == 1
+    assert figure.details["answers of any round"]["faults + deviations"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draws", [explore_peers.by_choice, explore_peers.by_seed])
+def test_hypothesis_searches_the_same_toys(draws):
+    found = explore_peers.hypothesis(draws, "keeper", "number and proof in two saves", 0, 100)
+    assert found.runs is not None
+    assert explore_peers.hypothesis(draws, "keeper", "", 0, 20).runs is None
