@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from emuml._kernels.reference import misfit
 
-KERNELS = ("draws", "decode", "csr", "events", "processes", "resources", "timing", "flows")
+KERNELS = ("draws", "decode", "csr", "events", "pushes", "processes", "resources", "timing", "flows")
 """Modules of this package that are compiled."""
 
 EVENT_KERNELS = ("events", "processes", "resources")

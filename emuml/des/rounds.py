@@ -9,7 +9,6 @@ when it matters, and the run belongs to the event tier.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -18,28 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emuml import effects as fx
-from emuml.blocks import Saved
 from emuml.cluster.cluster import Cluster, Network
-from emuml.cluster.compute import durations
+from emuml.des.array_tier import ArrayTier, Unordered
+from emuml.des.drawing import Drawing
 from emuml.des.emulator import LIVELOCK_EVENTS
 from emuml.des.late import Late
-from emuml.des.ledger import Ledger, refuse
-from emuml.directory import Directory
-from emuml.errors import ContractError, EmumlError, Livelock, RunFailed
+from emuml.errors import ContractError, Livelock
 from emuml.lazy import Deferred
-from emuml.life import Life
 from emuml.message import Message, size_bytes
-from emuml.outcome import LogSink, Observer, Run
+from emuml.outcome import LogSink, Observer
 from emuml.roster import Roster
 from emuml.rounds import Answers, RoundNodes
 from emuml.selection import Closing
-from emuml.trace import Records
 
 Floats = NDArray[np.float64]
-
-
-class Unordered(EmumlError):
-    """Events of one instant whose order an array tier does not know, where it matters."""
 
 
 class _Work(NamedTuple):
@@ -71,7 +62,7 @@ class _Work(NamedTuple):
         return order
 
 
-class RoundTier:
+class RoundTier(ArrayTier):
     """One emulated run in rounds, without events of workers.
 
     Parameters
@@ -95,16 +86,11 @@ class RoundTier:
         log_sinks: Sequence[LogSink] = (),
     ) -> None:
         assert isinstance(cluster.network, Network)
+        super().__init__(nodes, roster, observers, log_sinks)
         self._nodes, self._network = nodes, cluster.network
         self._workers, self._unit_cost = cluster.workers, unit_cost
-        self.result = Run("des", Records(), "array")
-        self._ledger = Ledger(self.result, nodes.server, observers, log_sinks)
-        node = nodes.factory()
-        directory = Directory(roster, {nodes.server.role: node.talks_to})
-        self._life = Life(node, nodes.server, 1, directory)
         self._closing, self._late = Closing(nodes.rule), Late()
-        self._fill = durations(cluster.compute, roster.seed, cluster.workers)
-        self._seconds, self._spare = np.empty(cluster.workers), np.empty(cluster.workers)
+        self._law, self._seed, self._seconds = cluster.compute, roster.seed, np.empty(cluster.workers)
         self._now = self._asks_free_s = 0.0
         self._still = 0
         self._asked: tuple[Message, float] | None = None  # and when it reaches the workers
@@ -118,33 +104,19 @@ class RoundTier:
         """Whether workers finish older work before they begin what they are asked."""
         return self._nodes.stragglers in ("skip-stale", "carry-over")
 
-    def run(self) -> Run:
-        """Run until the server stops.
+    def now_s(self) -> float:
+        """See :class:`ArrayTier`."""
+        return self._now
 
-        Raises
-        ------
-        Unordered
-            If the order of events of one instant matters and is not known; what was published until then is right.
-        """
-        began, result = time.perf_counter(), self.result
-        try:
-            self._step(fx.Started(Saved()))
-            while result.stopped is None:
-                self._round()
-        except RunFailed as error:
-            result.error = error
-        result.duration_s, result.wall_s = self._now, time.perf_counter() - began
-        result.nodes[self._nodes.server] = self._life.node
-        return result
+    def serve(self) -> None:
+        """See :class:`ArrayTier`."""
+        while self.result.stopped is None:
+            self._round()
 
-    def _step(self, event: fx.Event) -> None:
-        self._asked = None
-        self._ledger.take(self._life.handle(event, self._now), self._now, self._ask)
-
-    def _ask(self, effect: fx.Effect) -> None:
+    def ask(self, effect: fx.Effect) -> None:
         """Put a question on the links to all workers."""
         if not isinstance(effect, fx.Broadcast) or self._asked is not None:
-            refuse(effect)
+            super().ask(effect)
             return
         left_s, bandwidth_bps = self._now, self._network.bandwidth_bps
         if bandwidth_bps is not None:
@@ -154,13 +126,13 @@ class RoundTier:
     def _round(self) -> None:
         """Let everybody work on the question, hand over the answers that close the round, and see who is late."""
         if self._asked is None:
-            raise ContractError(f"{self._nodes.server} neither asks nor stops, and nobody works")
-        question, asked_s = self._asked
+            raise ContractError(f"{self.server} neither asks nor stops, and nobody works")
+        (question, asked_s), self._asked = self._asked, None
         work = self._work_on(question, asked_s)
         closed_s, is_used = self._decide(work)
         self._pass(closed_s)
         answers = Answers(np.flatnonzero(is_used), partial(self._value, question))
-        self._step(fx.Handed("answered", (answers, self._count_late())))
+        self.step(fx.Handed("answered", (answers, self._count_late())))
         if self.result.stopped is None:
             self._go_on(work, ~is_used)
 
@@ -198,7 +170,7 @@ class RoundTier:
         """Let time pass, and see that it does."""
         self._still = self._still + 3 * self._workers if now_s == self._now else 0
         if self._still > LIVELOCK_EVENTS:
-            raise Livelock(now_s, self._still, self._life.describe())
+            raise Livelock(now_s, self._still, self.life.describe())
         self._now = now_s
 
     def _go_on(self, work: _Work, is_late: NDArray[np.bool_]) -> None:
@@ -230,10 +202,10 @@ class RoundTier:
 
     def _wait(self, work: _Work, is_late: NDArray[np.bool_]) -> None:
         if self._nodes.stragglers in ("cancel", "skip-stale") or not is_late.any():
-            raise ContractError(f"{self._nodes.server} neither asks nor stops, and nobody finishes")
+            raise ContractError(f"{self.server} neither asks nor stops, and nobody finishes")
         self._late.add(work.arrival_s[is_late])
         self._now = float(work.arrival_s.max())
-        self._step(fx.Handed("finished", (sum(self._late.take(self._now)),)))
+        self.step(fx.Handed("finished", (sum(self._late.take(self._now)),)))
 
     def _count_late(self) -> int:
         """Return how many late answers have come since the last decision.
@@ -251,16 +223,11 @@ class RoundTier:
     def _draw(self, question: Message) -> None:
         """Draw how long everybody takes for the question."""
         if self.result.events == 1:
-            loads = self._nodes.costs(question) / self._unit_cost
-            self._loads, of_load = np.unique(loads, return_inverse=True)
-            self._those = [np.flatnonzero(of_load == i) for i in range(1, len(self._loads))]
+            self._drawing = Drawing(self._law, self._seed, self._nodes.costs(question) / self._unit_cost)
         draw = self._nodes.task(question, 0).draw
         if draw is None:
             raise ContractError("tasks of rounds name their draw, such as the round")
-        self._fill(draw, float(self._loads[0]), self._seconds)
-        for load, those in zip(self._loads[1:].tolist(), self._those, strict=True):
-            self._fill(draw, load, self._spare)
-            self._seconds[those] = self._spare[those]
+        self._drawing.fill(draw, self._seconds)
 
 
 def why_not(nodes: RoundNodes, cluster: Cluster) -> str:

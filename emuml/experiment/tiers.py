@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from emuml.errors import UserError, did_you_mean
+from emuml.pushes import InPushes, PushNodes
 from emuml.rounds import InRounds, RoundNodes
 from emuml.switches import checking, eager
 from emuml.trace import Records, Trace
@@ -107,14 +108,18 @@ def _why_no_arrays(
     nodes = _nodes(experiment, problem)
     if nodes is None:
         return "the protocol does not offer its steps as arrays"
-    from emuml.des.rounds import why_not
+    from emuml.des import pushes, rounds
 
-    return why_not(nodes, experiment.cluster)
+    if isinstance(nodes, PushNodes):
+        return pushes.why_not(experiment.cluster)
+    return rounds.why_not(nodes, experiment.cluster)
 
 
-def _nodes(experiment: Experiment, problem: Problem) -> RoundNodes | None:
-    protocol = experiment.protocol
-    return protocol.in_rounds(problem, experiment.roster()) if isinstance(protocol, InRounds) else None
+def _nodes(experiment: Experiment, problem: Problem) -> RoundNodes | PushNodes | None:
+    protocol, roster = experiment.protocol, experiment.roster()
+    if isinstance(protocol, InRounds):
+        return protocol.in_rounds(problem, roster)
+    return protocol.in_pushes(problem, roster) if isinstance(protocol, InPushes) else None
 
 
 def _messages(experiment: Experiment) -> int:
@@ -133,18 +138,18 @@ def emulate_arrays(experiment: Experiment, problem: Problem, observatory: Observ
         Whether it came to its end. Where the order of events of one instant matters and is not known it did not: what
         it has published and logged until then is right, and has been observed.
     """
-    from emuml.des.rounds import RoundTier, Unordered
+    from emuml.des.array_tier import Unordered
+    from emuml.des.pushes import PushTier
+    from emuml.des.rounds import RoundTier
 
-    nodes = _nodes(experiment, problem)
-    assert nodes is not None
-    tier = RoundTier(
-        nodes,
-        experiment.cluster,
-        experiment.roster(),
-        problem.full_cost / experiment.cluster.workers,
-        observers=(observatory.on_publish,),
-        log_sinks=(observatory.on_log,),
-    )
+    nodes, cluster, roster = _nodes(experiment, problem), experiment.cluster, experiment.roster()
+    unit_cost, sinks = problem.full_cost / cluster.workers, ((observatory.on_publish,), (observatory.on_log,))
+    tier: RoundTier | PushTier
+    if isinstance(nodes, PushNodes):
+        tier = PushTier(nodes, cluster, roster, unit_cost, *sinks)
+    else:
+        assert nodes is not None
+        tier = RoundTier(nodes, cluster, roster, unit_cost, *sinks)
     try:
         return tier.run(), True
     except Unordered:

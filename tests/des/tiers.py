@@ -1,7 +1,9 @@
 """One experiment on the event tier and on an array tier, and what must be equal of both."""
 
+from emuml.des.array_tier import Unordered
 from emuml.des.emulator import Emulator
-from emuml.des.rounds import RoundTier, Unordered
+from emuml.des.pushes import PushTier
+from emuml.des.rounds import RoundTier
 from emuml.roster import Roster
 from emuml.stopping import Rounds
 
@@ -16,6 +18,12 @@ def round_tier(protocol, problem, cluster, stop, seed=0, **options):
     roster = Roster.of_counts(seed, stop, server=cluster.servers, worker=cluster.workers)
     unit = problem.full_cost / cluster.workers
     return RoundTier(protocol.in_rounds(problem, roster), cluster, roster, unit, **options).run()
+
+
+def push_tier(protocol, problem, cluster, stop, seed=0, **options):
+    roster = Roster.of_counts(seed, stop, server=cluster.servers, worker=cluster.workers)
+    unit = problem.full_cost / cluster.workers
+    return PushTier(protocol.in_pushes(problem, roster), cluster, roster, unit, **options).run()
 
 
 def record(run):

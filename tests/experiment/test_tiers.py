@@ -12,14 +12,20 @@ from emuml.errors import UserError
 from emuml.experiment.fitting import prepare
 from emuml.experiment.plan import plan
 from emuml.experiment.tiers import choose
-from emuml.protocols import GradientCoding
+from emuml.protocols import AsyncUpdates, GradientCoding
+from emuml.protocols.async_updates import ASP, BSP, SSP
 from emuml.protocols.gradient_coding import FractionalRepetition, IgnoreStragglers
 from emuml.report.html import page
 from emuml.report.view import View
 from emuml.stopping import Rounds, TargetLoss
+from emuml.workloads import LogisticRegression
+from emuml.workloads.optimizers import GradientDescent
 from tests.experiment.small import rows_of, small
 
 TIED = np.array([[0.5, 1.0, 2.0, 2.0], [0.5, 3.0, 1.0, 1.0], [1.0, 0.5, 2.0, 1.0], [1.0, 1.0, 1.0, 0.5]])
+
+
+DATA = np.arange(60.0).reshape(30, 2) % 7.0, np.arange(30) % 3 > 0
 
 
 def tied(stragglers="skip-stale"):
@@ -48,6 +54,20 @@ def test_arrays_give_what_events_give(stragglers):
     assert arrays.parameters_sha256 == events.parameters_sha256
     named = [(r.duration_s, r.drain_s, r.rounds, r.stopped) for r in (arrays, events)]
     assert named[0] == named[1]
+
+
+@pytest.mark.parametrize("barrier", [BSP(), SSP(2), ASP()])
+def test_arrays_give_what_events_give_of_pushes(barrier):
+    protocol, workload = AsyncUpdates(barrier), LogisticRegression(data=DATA, optimizer=GradientDescent(rate=0.1))
+    cluster = Cluster(workers=6, compute=ShiftedExponential(0.05, 0.5), network=Network(0.01, 1e5))
+    experiment = small(protocol=protocol, workload=workload, cluster=cluster)
+
+    events, arrays = emuml.run(experiment, tier="event"), emuml.run(experiment, tier="array")
+
+    assert arrays.tier == "array"
+    assert rows_of(arrays) == rows_of(events)
+    assert arrays.parameters_sha256 == events.parameters_sha256
+    assert (arrays.duration_s, arrays.stopped) == (events.duration_s, events.stopped)
 
 
 def test_a_target_ends_both_alike():

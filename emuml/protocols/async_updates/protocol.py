@@ -24,9 +24,11 @@ from emuml.node import Factory, NodeId
 from emuml.protocol import Outcome, Problem, Promise
 from emuml.protocols.async_updates.barriers import BSP, Barrier
 from emuml.protocols.async_updates.messages import Read, Update, View
+from emuml.protocols.async_updates.pool_server import PoolServer, costs_of
 from emuml.protocols.async_updates.problem import SharedProblem
 from emuml.protocols.async_updates.server import OnLost, Server
 from emuml.protocols.async_updates.worker import Worker
+from emuml.pushes import PushNodes
 from emuml.roster import Roster
 from emuml.shapes import Push
 from emuml.spec import check
@@ -88,6 +90,16 @@ class AsyncUpdates:
         for id in workers:
             found[id] = ("worker", partial(Worker, self.barrier, workload, id.index, len(workers)))
         return found
+
+    def in_pushes(self, workload: Problem, roster: Roster) -> PushNodes | None:
+        """Return what an array tier needs; see :class:`emuml.pushes.InPushes`."""
+        if len(roster.of("server")) != 1 or not isinstance(workload, SharedProblem):
+            return None
+        return PushNodes(
+            server=roster.of("server")[0],
+            factory=partial(PoolServer, self.barrier, workload, roster, self.on_lost),
+            costs=partial(costs_of, workload, len(roster.of("worker"))),
+        )
 
     def _check_servers(self, roster: Roster) -> None:
         count = len(roster.of("server"))

@@ -56,7 +56,7 @@ class Server(Node):
         self.evicted: set[int] = set()
         self.find_slowest()
         self.waiting: dict[int, tuple[int, float]] = {}  # worker -> for which iteration, since when
-        self.asked: list[int] = []  # who waits and has not been looked at
+        self.newly: list[int] = []  # who waits and has not been looked at
         self.together: dict[int, Update] = {}
         self.pushes = self.skipped = self.reported = 0
         self.ended = False
@@ -123,7 +123,7 @@ class Server(Node):
             clock = joined
         since_s = self.waiting.get(worker, (clock, ctx.now))[1]
         self.waiting[worker] = (self.completed[worker] if clock < 0 else clock), since_s
-        self.asked.append(worker)
+        self.newly.append(worker)
 
     def earliest(self) -> int:
         """Return the iteration that whoever comes back may join; if nobody counts, where the furthest held them."""
@@ -196,8 +196,8 @@ class Server(Node):
     def candidates(self) -> list[int]:
         """Return those who wait and may start now: who just asked, and everybody once the slowest has moved."""
         looks_at_all = self.ended or self.has_moved or not self.by_slowest
-        found = sorted(self.waiting if looks_at_all else self.waiting.keys() & self.asked)
-        self.asked.clear()
+        found = sorted(self.waiting if looks_at_all else self.waiting.keys() & self.newly)
+        self.newly.clear()
         self.has_moved = False
         return found
 
