@@ -146,3 +146,13 @@ def test_crashes_stay_within_the_budget_and_nodes_restart():
     assert cluster.may_crash == []  # one crash for each run
     cluster.teardown()
     assert cluster.run.result.stopped == "done"
+
+
+def test_of_messages_of_one_instant_the_delivered_one_is_first():
+    class Updates(et.ClusterMachine):
+        make = staticmethod(lambda: AsyncUpdates(barrier=SSP(1)))
+
+    cluster = Updates()
+    cluster.begin(workers=2, servers=1, rounds=1, seed=0)
+    cluster.deliver(("worker-1", "server-0"))
+    assert [row[3] for row in cluster.run.trace.rows if row[2] == "receive"] == ["worker-1"]
