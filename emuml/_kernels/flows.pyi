@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 class FlowSystem:
     now: float
+    fillings: int
     def __init__(self, capacities: Sequence[float] | NDArray[np.float64]) -> None: ...
     def __len__(self) -> int: ...
     def add(

@@ -28,6 +28,7 @@ cdef class FlowSystem:
     """See the twin."""
 
     cdef readonly double now
+    cdef readonly int64_t fillings  # how often rates of a group were computed
     cdef Channel* channels
     cdef int channel_count
     cdef Flow* flows
@@ -54,7 +55,7 @@ cdef class FlowSystem:
     cdef int heap_count, heap_size
     cdef Entry* ended
     cdef int ended_count, ended_size
-    cdef int64_t number, fillings, stamps
+    cdef int64_t number, stamps
     cdef int still
     cdef double level, elapsed, first_s
 

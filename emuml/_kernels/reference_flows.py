@@ -67,6 +67,7 @@ class FlowSystem:
 
     def __init__(self, capacities: Sequence[float]) -> None:
         self.now = 0.0
+        self.fillings = 0  # how often rates of a group were computed
         self._capacity = [float(capacity) for capacity in capacities]
         count = len(self._capacity)
         self._members: list[list[tuple[int, int]]] = [[] for _ in range(count)]  # (slot, hop)
@@ -79,7 +80,6 @@ class FlowSystem:
         self._changed: list[_Group] = []
         self._pending: list[tuple[float, int, int]] = []  # (start, number, slot)
         self._number = 0
-        self._fillings = 0
 
     def __len__(self) -> int:
         return len(self._flows) - len(self._free)
@@ -403,8 +403,8 @@ class FlowSystem:
 
     def _fill(self, group: _Group) -> None:
         """Give every flow of a group its fair rate."""
-        self._fillings += 1
-        filled, elapsed, level = self._fillings, self.now - group.settled_s, 0.0
+        self.fillings += 1
+        filled, elapsed, level = self.fillings, self.now - group.settled_s, 0.0
         room: dict[int, float] = {}
         weight: dict[int, float] = {}
         open_on: dict[int, int] = {}

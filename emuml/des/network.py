@@ -160,6 +160,11 @@ class Carrier:
         self._sent = 0
         self._is_settling = False
 
+    @property
+    def fillings(self) -> int:
+        """How often rates were computed."""
+        return int(self._system.fillings)
+
     def latency_s(self, sender: NodeId, to: NodeId) -> float:
         """Return the latency from one node to another."""
         return self._wires.crossing(sender, to).latency_s
@@ -225,15 +230,13 @@ class Carrier:
 
     def _end(self, slots: list[int]) -> None:
         """Hand over the messages whose flows ended in one instant, in the order in which they were sent."""
-        ended: list[tuple[int, _Pair, _Waiting]] = []
-        for slot in slots:
-            pair = self._of_slot.pop(slot)
+        pairs = [self._of_slot.pop(slot) for slot in slots]
+        ended = [(pair.messages.popleft(), pair) for pair in pairs]
+        for pair in pairs:  # now that all slots are known to be free
             pair.slot = -1
-            message = pair.messages.popleft()
-            ended.append((message.number, pair, message))
             if pair.messages:
                 self._begin(pair)
-        for _, pair, message in sorted(ended, key=lambda each: each[0]):
+        for message, pair in sorted(ended, key=lambda each: each[0].number):
             self._reached(pair, message)
 
     def _reached(self, pair: _Pair, message: _Waiting) -> None:
