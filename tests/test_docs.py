@@ -47,7 +47,14 @@ def test_examples_print_what_is_committed(path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "count"),
-    [("README.md", 3), ("docs/stragglers.md", 4), ("docs/script.md", 2), ("docs/delays.md", 3), ("docs/testing.md", 1)],
+    [
+        ("README.md", 3),
+        ("docs/stragglers.md", 4),
+        ("docs/script.md", 2),
+        ("docs/delays.md", 3),
+        ("docs/networks.md", 3),
+        ("docs/testing.md", 1),
+    ],
 )
 def test_code_of_a_page_prints_what_the_page_says(page: str, count: int, tmp_path: Path) -> None:
     blocks, script, expected = blocks_of(PROJECT / page), [], []

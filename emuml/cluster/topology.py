@@ -179,6 +179,11 @@ class Topology:
         return self
 
     @property
+    def in_short(self) -> str:
+        """Name and size, for reports."""
+        return f"{self.name}: {len(self.hosts)} hosts, {len(self.links)} links"
+
+    @property
     def capacities_bytes_per_s(self) -> tuple[float, ...]:
         """Capacities that flows share: two of each split-duplex link (up, down), one of each shared link."""
         return self._channels[0]

@@ -59,7 +59,7 @@ class Experiment:
     def __post_init__(self) -> None:
         check(self)
         _ask((self._check_seed, self._check_protocol, self._check_workload, self._check_end))
-        _ask((self._check_workers, self._check_rounds, self._check_shape))
+        _ask((self._check_workers, self._check_rounds, self._check_shape, self._check_network))
 
     def _check_seed(self) -> None:
         if self.seed >= 2**64:
@@ -99,6 +99,11 @@ class Experiment:
         limit = self.stop_condition().steps_max()
         if rounds is not None and limit is not None and limit > rounds:
             raise UserError(f"{self._law} has {rounds} rounds, got {limit}", "rounds", f"an integer in 1..{rounds}")
+
+    def _check_network(self) -> None:
+        """Let networks refuse nodes that they have no place for."""
+        if not self.cluster.shares_nothing:
+            self.cluster.network.wires(self.roster().ids)
 
     def _extent(self) -> tuple[int | None, int | None]:
         return getattr(self.cluster.compute, "extent", (None, None))

@@ -167,7 +167,18 @@ def plan(
         base = of_pushes(base, experiment, problem, shape, settings)
     else:
         base = replace(base, notes=("the protocol does not say how its rounds look",))
+    if engine == "des" and not experiment.cluster.shares_nothing:
+        base = _with_waiting(base)
     return replace(base, notes=base.notes + wording.notes(experiment, engine, settings, base.load))
+
+
+def _with_waiting(base: Plan) -> Plan:
+    """Return what a plan is worth where messages wait for each other: it takes longer, and others may come first."""
+    found = [replace(each, basis="estimate") if each.basis == "exact" else each for each in base.messages]
+    if base.basis == "unknown":
+        return base
+    detail = f"{base.detail}; what messages wait for each other comes on top"
+    return replace(base, messages=tuple(found), basis="bound", detail=detail)
 
 
 def _wall_s(base: Plan, training: Training, problem: Problem) -> float | None:

@@ -128,6 +128,10 @@ def notes(
     found += _replicas(experiment)
     if experiment.faults.faults:
         found.append("faults are not counted")
+    if engine == "des" and cluster.has_free_messages:
+        found.append("messages are FREE: no latency, no bandwidth, no work of servers, however many there are")
+    if engine == "des" and not cluster.shares_nothing:
+        found.append("not counted: how long messages wait for each other on links and at servers")
     if engine == "des" and cluster.cancel_lag_s:
         found.append(f"not counted: a cancelled task may hold its slot for {cluster.cancel_lag_s:g} s more")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -156,7 +156,7 @@ class Reader:
         if "kind" in given:
             self.places.note(f"{path}.kind", given["kind"].value)
             cls = self.kind(given["kind"].value, family, f"{path}.kind")
-        elif family in known or family == "faults":  # families of one kind, which needs no name
+        elif family.replace("_", "-") in known or family == "faults":  # families of one kind, which needs no name
             cls = self.loaded(node, path, lambda: names.resolve(family, next(iter(known))))
         else:
             cls = self.wrong(node, path, "kind is missing", ", ".join(sorted(known)))

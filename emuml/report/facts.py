@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from emuml.cluster.cluster import Cluster
 from emuml.report.statistics import standard_error
 from emuml.report.view import View, brief
 
@@ -64,6 +65,8 @@ def facts(view: View) -> list[tuple[str, str]]:
         ("duration", f"{seconds(view.duration_s)} {CLOCKS.get(view.engine, '')}".strip()),
         ("seconds per round", seconds_per_round(view)),
     ]
+    if view.engine != "tcp":
+        rows.insert(4, ("messages", network(view.experiment.cluster)))
     if view.experiment.faults:
         rows.insert(4, ("faults", "; ".join(map(brief, view.experiment.faults.faults))))
     if view.stragglers != "cancel":
@@ -91,6 +94,24 @@ def engine(view: View) -> str:
     name = {"des": "emulator", "tcp": "TCP", "replay": "replay in the emulator"}.get(view.engine, view.engine)
     tiers = {"event": ", event tier", "array": ", array tier: no trace of messages and tasks (tier: event keeps one)"}
     return name + tiers.get(view.tier, "")
+
+
+def network(cluster: Cluster) -> str:
+    """Say what messages cost in the emulator, loudly where it is nothing.
+
+    Examples
+    --------
+    >>> from emuml.cluster import Cluster, Network
+    >>> network(Cluster(workers=2))
+    'FREE: no latency, no bandwidth, no work of servers; see cluster.network and cluster.server_costs'
+    >>> network(Cluster(workers=2, network=Network(0.5)))
+    'network(latency_s=0.5), each pair of nodes by itself; free for servers'
+    """
+    if cluster.has_free_messages:
+        return "FREE: no latency, no bandwidth, no work of servers; see cluster.network and cluster.server_costs"
+    shared = ", each pair of nodes by itself" if cluster.shares_nothing else ""
+    costs = "free for servers" if cluster.server_costs.are_none else brief(cluster.server_costs)
+    return f"{brief(cluster.network)}{shared}; {costs}"
 
 
 def is_quality(name: str) -> bool:

@@ -230,6 +230,8 @@ def brief(declaration: Any) -> str:
         return f"[{', '.join(map(brief, declaration))}]"
     if not is_dataclass(declaration) or isinstance(declaration, type):
         return f"array{declaration.shape}" if isinstance(declaration, np.ndarray) else str(declaration)
+    if isinstance(short := getattr(declaration, "in_short", None), str):
+        return short
     shown = []
     for item in fields(declaration):
         value = getattr(declaration, item.name)
