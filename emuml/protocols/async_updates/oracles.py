@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from emuml.protocols.async_updates.messages import Update, View
+from emuml.protocols.async_updates.slices import slice_of
 
 if TYPE_CHECKING:
     from emuml.protocols.async_updates.protocol import AsyncUpdates
@@ -25,30 +26,30 @@ def describe(run: Any, protocol: AsyncUpdates) -> None:
     ----------
     run : emuml.testing.Description
     protocol : AsyncUpdates
-        On one server.
+        On any number of servers; each is judged by itself. Copies that workers compute from are judged while all of
+        several servers are in their first life and train: later ones have workers do again what was lost. A push that
+        only some of them got is done again, too, so that a copy may hold more of a worker's pushes than it has made.
     """
     slack = protocol.barrier.slack
     if slack is not None:
         run.always(
-            lambda nodes: _spread(nodes["server"]) <= slack + 1,
+            lambda nodes: _spread(_acting(nodes)) <= slack + 1,
             "the spread of clocks is at most slack + 1",
             of="server",
         )
-        run.each_sent(lambda sent: _is_due(sent.message, slack), "a view holds all that the barrier asks for")
-    run.always(lambda nodes: _nobody_waits_in_vain(nodes["server"]), "no worker waits that may read", of="server")
+        run.each_sent(lambda sent: _is_due(sent, slack), "a view holds all that the barrier asks for")
+    run.always(lambda nodes: _nobody_waits_in_vain(_acting(nodes)), "no worker waits that may read", of="server")
     run.always(
-        lambda nodes: nodes["server"].evicted.isdisjoint(nodes["server"].waiting),
+        lambda nodes: _acting(nodes).evicted.isdisjoint(_acting(nodes).waiting),
         "who is evicted does not wait",
         of="server",
     )
     run.each_sent(_names_no_later_clock, "no push is of an iteration that its worker has not begun")
     if protocol.on_lost == "wait":
         run.each_sent(lambda sent: _is_labelled(sent.message), "a view holds the updates that its label says")
+        run.always(lambda nodes: _applied_once(nodes), "every counted push is in the table, once", of="server")
         run.always(
-            lambda nodes: _applied_once(nodes["server"]), "every counted push is in the table, once", of="server"
-        )
-        run.always(
-            lambda nodes: _copy_is_fresh(nodes[str(nodes.acting)], slack),
+            lambda nodes: not _all_train(nodes) or _copy_is_fresh(_acting(nodes), slack),
             "a worker computes from a copy that is fresh enough and has its own updates",
             of="worker",
         )
@@ -94,8 +95,21 @@ def _shares_add_up(finished: Any, in_step: bool, waits: bool) -> bool:
             return False
         if not math.isclose(sum(waited_s.values()), log["blocked_s"], abs_tol=1e-9):
             return False
-    table = held(finished.published[-1].parameters)
-    return not waits or all(pushes.get(worker, 0.0) == count for worker, count in enumerate(table))
+    mine = slice_of(0, finished.scenario.servers, finished.scenario.workers)
+    table = held(finished.published[-1].parameters)[mine]  # of the server that logs
+    return not waits or all(pushes.get(worker, 0.0) == count for worker, count in enumerate(table, mine.start))
+
+
+def _acting(nodes: Any) -> Any:
+    return nodes[str(nodes.acting)]
+
+
+def _all_train(nodes: Any) -> bool:
+    """Tell whether every one of several servers trains in its first life; one by itself always counts."""
+    servers = _acting(nodes).servers
+    if len(servers) == 1:
+        return True
+    return all(nodes.life(str(id)) == 1 and nodes.lives(str(id)) and not nodes[str(id)].ended for id in servers)
 
 
 def _spread(server: Any) -> int:
@@ -103,9 +117,10 @@ def _spread(server: Any) -> int:
     return max(members, default=0) - min(members, default=0)
 
 
-def _is_due(message: Any, slack: int) -> bool:
-    """Of iterations before ``clock - slack`` all updates are there, by the label."""
-    return not isinstance(message, View) or message.slowest >= message.clock - slack
+def _is_due(sent: Any, slack: int) -> bool:
+    """Of iterations before ``clock - slack`` all updates are there, by the label; at the end nobody is held back."""
+    view = sent.message
+    return not isinstance(view, View) or view.slowest >= view.clock - slack or sent.nodes[str(sent.sender)].ended
 
 
 def _is_labelled(message: Any) -> bool:
@@ -123,16 +138,19 @@ def _nobody_waits_in_vain(server: Any) -> bool:
     return not any(server.barrier.may_start(server.completed[worker], members) for worker in free)
 
 
-def _applied_once(server: Any) -> bool:
+def _applied_once(nodes: Any) -> bool:
+    server = _acting(nodes)
+    mine = slice_of(nodes.acting.index, len(server.gathering.servers), server.workers)
     done = [count - (worker in server.together) for worker, count in enumerate(server.completed)]
-    return held(server.table.values)[: len(done)] == done
+    return held(server.table.values) == done[mine]
 
 
 def _copy_is_fresh(worker: Any, slack: int | None) -> bool:
     if worker.waits or worker.clock < 0:
         return True
     counts = held(worker.copy)
-    if counts[worker.index] != worker.clock or None in counts:
+    mine = counts[worker.index]
+    if mine is None or mine < worker.clock or (mine > worker.clock and len(worker.servers) == 1) or None in counts:
         return False
     return slack is None or all(
         count >= worker.clock - slack for count in counts[: worker.workers] if count is not None

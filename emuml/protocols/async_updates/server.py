@@ -6,7 +6,8 @@ gathers the slices of each round, and those of the last one before it stops.
 1. Each (worker, clock) is applied once: an update counts only if its clock is the number of updates that its worker has
    had applied.
 2. At one instant the push is counted, an update that it completes is applied, and then the pusher reads.
-3. Pushes that belong to one step are added in the order of workers, never of arrival.
+3. Pushes that belong to one step are added in the order of workers, never of arrival, and were computed from the
+   parameters before it.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Server(Node):
         self.waiting: dict[int, tuple[int, float]] = {}  # worker -> for which iteration, since when
         self.newly: list[int] = []  # who waits and has not been looked at
         self.together: dict[int, Update] = {}
-        self.pushes = self.skipped = self.reported = 0
+        self.pushes = self.skipped = self.reported = self.promised = 0
         self.ended = False
         self.count_anew()
         if ctx.id == self.first:
@@ -104,11 +105,14 @@ class Server(Node):
         elif isinstance(message, Read):
             self.wants(ctx, worker, message.clock)
         elif message.life == ctx.incarnation:
-            if message.clock == self.completed[worker] and not self.ended:
+            # Who was thought dead may push what a step has gone on without: it joins the others, its push is skipped.
+            is_late = self.barrier.in_step and message.version != self.table.version
+            if message.clock == self.completed[worker] and not (is_late or self.ended):
                 self.take(ctx, worker, message)
             # Also who does an old iteration again, for a server that lost it, has to read here to go on.
             is_old = message.clock + 1 < self.completed[worker] and self.gathering.is_shared
-            if message.reads and (message.clock + 1 == self.completed[worker] or is_old or self.ended):
+            rejoins = is_late and worker in self.evicted
+            if message.reads and (message.clock + 1 == self.completed[worker] or is_old or rejoins or self.ended):
                 self.wants(ctx, worker, message.clock + 1)
         self.release(ctx)
 
@@ -126,10 +130,13 @@ class Server(Node):
         self.newly.append(worker)
 
     def earliest(self) -> int:
-        """Return the iteration that whoever comes back may join; if nobody counts, where the furthest held them."""
+        """Return the iteration that whoever comes back may join; if nobody counts, where the furthest held them.
+
+        The furthest may be alive, and go on as far as the last view lets it.
+        """
         if self.members:
             return min(self.members)
-        return 0 if self.barrier.slack is None else max(self.completed) - self.barrier.slack
+        return 0 if self.barrier.slack is None else max(max(self.completed) - self.barrier.slack, self.promised)
 
     def take(self, ctx: Context, worker: int, update: Update) -> None:
         """Count a push, and apply what it completes."""
@@ -191,6 +198,7 @@ class Server(Node):
                 self.blocked[worker] = self.blocked.get(worker, 0.0) + waited_s
                 lead = clock - self.slowest
                 self.leads[lead] = self.leads.get(lead, 0) + 1
+                self.promised = max(self.promised, self.slowest)
                 self.show(ctx, worker, clock)
 
     def candidates(self) -> list[int]:

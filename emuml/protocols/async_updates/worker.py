@@ -80,7 +80,9 @@ class Worker(Node):
     def on_computed(self, ctx: Context, tag: Hashable, result: Any) -> None:
         """Push, and go on at once if the copy is fresh enough for the next iteration."""
         slowest = min(view.slowest for view in self.fetched)
-        goes_on = self.clock < self.barrier.serves_until(self.clock, slowest)
+        # What is done again for a server that lost it is in the slices of the others: a copy would hold it twice.
+        is_new = self.clock >= max(self.places.values(), default=0)
+        goes_on = is_new and self.clock < self.barrier.serves_until(self.clock, slowest)
         parts = zip(self.servers, self.fetched, cut(result, len(self.servers)), strict=True)
         updates = {
             server: Update(view.life, self.clock, view.version, not goes_on, part) for server, view, part in parts
