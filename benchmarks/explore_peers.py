@@ -6,8 +6,8 @@ deviations, in which draws of a crash count, too. Everybody has up to ``RUNS`` r
 
 Verdict (2 cores shared with other work, CPython 3.11): each of our four explorers finds all 20 (bug, seed), shrunk to
 a median of 0 or 1 faults + deviations for each bug; Hypothesis finds 18 by draws for each choice, of 0 to 4, and 20 by
-seeds, of 3 to 11; detangle 17, of 0 to 4. To find and shrink all takes them 36, 1.2 and 4.4 times the CPU time of our
-portfolio. In a second detangle makes more runs: ours are 0.65 to 0.73 of them.
+seeds, of 3 to 11; detangle 17, of 0 to 4. To find and shrink all takes them 40, 1.3 and 4.9 times the CPU time of our
+portfolio. In a second detangle makes more runs: ours are 0.56 to 0.63 of them.
 """
 
 from __future__ import annotations
