@@ -31,7 +31,9 @@ FAMILIES = {
     "link": "Links of a topology", "route": "Routes of a topology",
     "server_costs": "What messages cost a server (`cluster.server_costs`)",
     "storage": "Stable storage (`cluster.storage`)", "detection": "How crashes are noticed (`cluster.detection`)",
-    "fault": "What goes wrong (a list under `faults`)", "stop": "When training ends (`stop`, in place of `rounds`)",
+    "faults": "What goes wrong, by a law (`faults`)", "repair": "How long nodes are down (`faults.repair`)",
+    "fault": "What goes wrong, one by one (a list under `faults`)",
+    "stop": "When training ends (`stop`, in place of `rounds`)",
 }  # fmt: skip
 
 

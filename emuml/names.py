@@ -68,7 +68,18 @@ REGISTRY: dict[str, dict[str, str]] = {
     "server_costs": {"server-costs": "emuml.cluster.networks:ServerCosts"},
     "storage": {"storage": "emuml.cluster.cluster:Storage"},
     "detection": {"detection": "emuml.cluster.cluster:Detection"},
-    "faults": {"fault-plan": "emuml.cluster.faults:FaultPlan"},
+    "faults": {
+        "fault-plan": "emuml.cluster.faults:FaultPlan",
+        "exponential-failures": "emuml.cluster.failure_laws:ExponentialFailures",
+        "weibull-failures": "emuml.cluster.failure_laws:WeibullFailures",
+        "group-failures": "emuml.cluster.failure_laws:GroupFailures",
+        "recorded-failures": "emuml.cluster.recorded_failures:RecordedFailures",
+    },
+    "repair": {
+        "fixed-repair": "emuml.cluster.spells:FixedRepair",
+        "exponential-repair": "emuml.cluster.spells:ExponentialRepair",
+        "lognormal-repair": "emuml.cluster.spells:LognormalRepair",
+    },
     "fault": {
         "crash": "emuml.cluster.faults:Crash",
         "group-crash": "emuml.cluster.faults:GroupCrash",

@@ -39,6 +39,10 @@ class StopCondition:
         """Return after how many rounds or updates training is over at the latest, if that is known."""
         return None
 
+    def seconds_max(self) -> float | None:
+        """Return after how many seconds of the engine's clock training is over at the latest, if that is known."""
+        return None
+
     def watched(self) -> frozenset[str]:
         """Return the names of the metrics that :meth:`reached_by` looks at."""
         return frozenset()
@@ -110,6 +114,10 @@ class Seconds(StopCondition):
 
     limit_s: Annotated[float, Ge(0), Le(LIMIT_MAX_S)]
 
+    def seconds_max(self) -> float:
+        """See :class:`StopCondition`."""
+        return self.limit_s
+
     def reached(self, rounds: int, updates: int, now_s: float) -> bool:
         """See :class:`StopCondition`."""
         return now_s >= self.limit_s
@@ -159,6 +167,10 @@ class AnyOf(StopCondition):
     def steps_max(self) -> int | None:
         """See :class:`StopCondition`."""
         return min((most for c in self.conditions if (most := c.steps_max()) is not None), default=None)
+
+    def seconds_max(self) -> float | None:
+        """See :class:`StopCondition`."""
+        return min((most for c in self.conditions if (most := c.seconds_max()) is not None), default=None)
 
     def reached(self, rounds: int, updates: int, now_s: float) -> bool:
         """See :class:`StopCondition`."""

@@ -54,6 +54,7 @@ def test_examples_print_what_is_committed(path: Path) -> None:
         ("docs/delays.md", 3),
         ("docs/networks.md", 3),
         ("docs/testing.md", 1),
+        ("docs/faults.md", 2),
     ],
 )
 def test_code_of_a_page_prints_what_the_page_says(page: str, count: int, tmp_path: Path) -> None:

@@ -22,7 +22,10 @@ from emuml.cluster import (
     TopologyNetwork,
     TwoTier,
     compute,
+    failure_laws,
     faults,
+    recorded_failures,
+    spells,
 )
 from emuml.cluster.cluster import Cluster, Detection, Network, Storage
 from emuml.cluster.tails import LogNormal, Pareto, Weibull
@@ -88,6 +91,13 @@ DECLARATIONS = [
     Storage(0.125, 3.0),
     Detection(1, 2, 3, suspect_s=0.5, down_s=2),
     faults.FaultPlan((faults.Crash("worker-1", at_s=2, restart_after=("round", 3)), faults.Start("worker-2", at_s=0))),
+    failure_laws.ExponentialFailures(5, 60, spells.FixedRepair(2), role="server"),
+    failure_laws.WeibullFailures(0.7, 5, 60, spells.ExponentialRepair(2)),
+    failure_laws.GroupFailures(4, 5, 60, 1.5, 0.5, spells.LognormalRepair(2, 1.2)),
+    recorded_failures.RecordedFailures([[0, 1, 2], [1, 5, float("inf")]], until_s=9, speed=2),
+    spells.FixedRepair(0),
+    spells.ExponentialRepair(2),
+    spells.LognormalRepair(2, 1.25),
     faults.Crash("worker-0", after=("round", 4), restart_after_s=0.5),
     faults.Start("worker-0", after=("round", 1)),
     faults.Hang("worker-0", 2.0, at_s=1.0),

@@ -8,16 +8,20 @@ is sent; it is the form that equality between engines rests on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge, Gt, Lt
 
 from emuml.cluster import timeline
 from emuml.errors import UserError, did_you_mean
 from emuml.node import NodeId
+from emuml.roster import Roster
 from emuml.spec import Inputs, check, checked, class_of, from_spec, to_spec
+
+if TYPE_CHECKING:
+    from emuml.cluster.failure_laws import FailureLaw
 
 After = tuple[str, int]
 """A logged counter and the value at which the fault strikes, such as ``("round", 17)``."""
@@ -342,6 +346,32 @@ class FaultPlan:
             raise UserError("a fault plan is a list of faults", str(path))
         return cls(tuple(_fault(item, f"{path}: fault {i}") for i, item in enumerate(items)))
 
+    @classmethod
+    def drawn(cls, law: FailureLaw, ids: Iterable[NodeId] | Roster, until_s: float, seed: int = 0) -> FaultPlan:
+        """Draw a plan from a law of failures.
+
+        Parameters
+        ----------
+        law : FailureLaw
+            Such as ``WeibullFailures``; see :mod:`emuml.cluster.failure_laws`.
+        ids : iterable of NodeId, or Roster
+            All nodes of the run.
+        until_s : float
+            No node fails later; in place of that of the law.
+        seed : int
+            Of the draws.
+        """
+        changed: FailureLaw = replace(law, until_s=until_s)  # type: ignore[call-arg]
+        return changed.plan(ids.ids if isinstance(ids, Roster) else ids, seed)
+
+    def plan(self, ids: Iterable[NodeId], seed: int) -> FaultPlan:
+        """Return the plan that a run executes: this one, as it is. Laws of failures draw theirs."""
+        return self
+
+    def __add__(self, other: FaultPlan) -> FaultPlan:
+        """Return what both plans hold, without faults of nodes that the others have struck down already."""
+        return FaultPlan(timeline.possible((*self.faults, *other.faults)))
+
     def to_file(self, path: str | Path) -> None:
         """Write the plan as YAML that :meth:`from_file` reads back."""
         import yaml
@@ -375,6 +405,15 @@ class FaultPlan:
                     hint = did_you_mean(name, known)
                     found.append(UserError(f"{name!r} is not in the roster", f"faults[{i}].{field}", hint=hint))
         return found + timeline.problems(self.faults)
+
+    def gone_for_good(self) -> dict[str, int]:
+        """Return the nodes that crash at a given time and never come back, each with the index of the fault."""
+        found = {}
+        for i, fault in enumerate(self.faults):
+            is_crash = isinstance(fault, (Crash, GroupCrash)) and fault.restart_after_s is None
+            if is_crash and getattr(fault, "restart_after", None) is None and vars(fault)["at_s"] is not None:
+                found.update(dict.fromkeys((name for _, name in fault.named()), i))
+        return found
 
     @staticmethod
     def missed(faults: Iterable[Fault]) -> list[str]:

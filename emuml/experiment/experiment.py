@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from annotated_types import Ge, Gt
 
 from emuml.cluster.cluster import Cluster
+from emuml.cluster.failure_laws import FailureLaw
 from emuml.cluster.faults import FaultPlan
 from emuml.errors import UserError
 from emuml.experiment.fitting import Fitting
@@ -36,8 +37,8 @@ class Experiment:
         Everything random derives from it through named streams.
     stop : StopCondition, optional
         Conditions combine with ``|``. One of ``rounds`` and ``stop`` is needed.
-    faults : FaultPlan
-        What goes wrong.
+    faults : FaultPlan or FailureLaw
+        What goes wrong: a plan, or a law that one is drawn from by the seed.
     name : str
         For folders and reports.
 
@@ -53,7 +54,7 @@ class Experiment:
     rounds: Annotated[int, Gt(0)] | None = None
     seed: Annotated[int, Ge(0)] = 0
     stop: StopCondition | None = None
-    faults: FaultPlan = field(default_factory=FaultPlan)
+    faults: FaultPlan | FailureLaw = field(default_factory=FaultPlan)
     name: str = "experiment"
 
     def __post_init__(self) -> None:
@@ -121,6 +122,10 @@ class Experiment:
         """Return the ids of the run."""
         counts = {"server": self.cluster.servers, "worker": self.cluster.workers}
         return Roster.of_counts(self.seed, self.stop_condition(), **counts)
+
+    def fault_plan(self) -> FaultPlan:
+        """Return the faults of a run with this seed."""
+        return self.faults.plan(self.roster().ids, self.seed)
 
     def spec(self, inputs: Inputs) -> Spec:
         """Return the canonical spec; arrays go into ``inputs``."""

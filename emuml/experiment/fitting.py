@@ -12,8 +12,11 @@ from emuml.errors import UserError, did_you_mean
 from emuml.protocol import Problem
 
 if TYPE_CHECKING:
-    from emuml.cluster.faults import Fault
+    from collections.abc import Collection
+
+    from emuml.cluster.faults import Fault, FaultPlan
     from emuml.experiment.experiment import Experiment
+    from emuml.roster import Roster
 
 T = TypeVar("T")
 
@@ -96,7 +99,7 @@ def prepare(experiment: Experiment, engine: str = "des") -> Problem:
     """
     fitting = Fitting()
     problem: Problem | None = fitting.ask("workload", experiment.workload.problem, experiment.seed)
-    for error in _fault_problems(experiment, engine):
+    for error in fitting.ask("faults", _fault_problems, experiment, engine) or ():
         fitting.note(error.where.rpartition(".")[0], error)
     if problem is not None:
         fitting.ask("stop", _check_metrics, experiment, problem, fitting)
@@ -113,7 +116,33 @@ def _fault_problems(experiment: Experiment, engine: str) -> list[UserError]:
         from emuml.des.faults import SUPPORTED as supported
     else:
         from emuml.runtime.faults import SUPPORTED as supported
-    return experiment.faults.problems(experiment.roster().ids, supported, engine)
+    plan, roster = experiment.fault_plan(), experiment.roster()
+    found = plan.problems(roster.ids, supported, engine)
+    if plan is experiment.faults:  # what is drawn may go on after the end
+        found += _after_the_end(plan, experiment.stop_condition().seconds_max())
+    return found + _without_survivors(plan, roster, getattr(experiment.protocol, "survives", None))
+
+
+def _after_the_end(plan: FaultPlan, limit_s: float | None) -> list[UserError]:
+    """Return faults at times at which the run is over, for certain."""
+    if limit_s is None:
+        return []
+    late = [(i, getattr(fault, "at_s", None) or 0.0) for i, fault in enumerate(plan.faults)]
+    allowed = f"at most {limit_s:g} s, when the run stops"
+    return [UserError(f"got {at_s:g}", f"faults[{i}].at_s", allowed) for i, at_s in late if at_s > limit_s]
+
+
+def _without_survivors(plan: FaultPlan, roster: Roster, survives: Collection[str] | None) -> list[UserError]:
+    """Return roles that a protocol needs, as it says, and that the plan ends for good."""
+    gone = plan.gone_for_good()
+    found = []
+    for role in sorted({id.role for id in roster.ids}):
+        ids = roster.of(role)
+        if survives is not None and role not in survives and all(str(id) in gone for id in ids):
+            index, allowed = max(gone[str(id)] for id in ids), f"restarts, or losses of {', '.join(sorted(survives))}"
+            what = f"nobody of role {role} is left after it, and the protocol needs one"
+            found.append(UserError(what, f"faults[{index}].node", allowed))
+    return found
 
 
 def _check_metrics(experiment: Experiment, problem: Problem, fitting: Fitting) -> None:

@@ -126,7 +126,7 @@ def notes(
         each = f"{load[1]:.2g}" if load[1] - load[0] < 0.1 else f"{load[0]:.2g} to {load[1]:.2g}"
         found.append(f"recorded delays ignore the load: a worker computes {each} shares of the data in the time of one")
     found += _replicas(experiment)
-    if experiment.faults.faults:
+    if experiment.faults:
         found.append("faults are not counted")
     if engine == "des" and cluster.has_free_messages:
         found.append("messages are FREE: no latency, no bandwidth, no work of servers, however many there are")

@@ -73,7 +73,7 @@ def replay_journals(experiment: Experiment, journals: dict[tuple[str, int], Jour
     problem = experiment.workload.problem(experiment.seed)
     roster = experiment.roster()
     with single_threaded():
-        record = Replayer(experiment.protocol.nodes(problem, roster), roster, journals, experiment.faults).run()
+        record = Replayer(experiment.protocol.nodes(problem, roster), roster, journals, experiment.fault_plan()).run()
     observatory = Observatory(problem, experiment.stop_condition())
     logs = {(item.time_s, str(item.node), item.metrics.get("round")): item for item in record.logs}
     for published in record.published:

@@ -7,6 +7,8 @@ import math
 import numpy as np
 
 from emuml.cluster.cluster import Cluster
+from emuml.cluster.failure_laws import FailureLaw
+from emuml.cluster.faults import FaultPlan
 from emuml.report.statistics import standard_error
 from emuml.report.view import View, brief
 
@@ -54,6 +56,10 @@ def diverged(view: View) -> str:
     return ""
 
 
+def _faults(given: FaultPlan | FailureLaw) -> str:
+    return "; ".join(map(brief, given.faults)) if isinstance(given, FaultPlan) else brief(given)
+
+
 def facts(view: View) -> list[tuple[str, str]]:
     """Return what there is to know of a run, as name and value."""
     rows = [
@@ -68,7 +74,7 @@ def facts(view: View) -> list[tuple[str, str]]:
     if view.engine != "tcp":
         rows.insert(4, ("messages", network(view.experiment.cluster)))
     if view.experiment.faults:
-        rows.insert(4, ("faults", "; ".join(map(brief, view.experiment.faults.faults))))
+        rows.insert(4, ("faults", _faults(view.experiment.faults)))
     if view.stragglers != "cancel":
         rows.append(("stragglers", view.stragglers + logged_and_elapsed(view)))
     if view.drain_s is not None:

@@ -179,7 +179,7 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path, capsys: pyt
 
 def test_a_run_that_fails_keeps_the_seeds_before_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # With seed 6 the training ends before the server's crash at 13 s, with seed 7 it does not.
-    crash = "faults: [{kind: crash, node: server-0, at_s: 13.0}]\n"
+    crash = "faults: [{kind: crash, node: server-0, at_s: 13.0, restart_after: [never, 1]}]\n"
     files = [str(written(tmp_path, "calm")), str(written(tmp_path, "crash", extra=crash))]
     out = tmp_path / "out"
     assert status(["compare", *files, "seed=6", "--seeds", "3", "--json", "--out", str(out)]) == 3

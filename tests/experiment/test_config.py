@@ -12,7 +12,9 @@ import pytest
 import emuml
 from emuml import names
 from emuml.cluster import Cluster, DelayTrace, Network, ShiftedExponential
+from emuml.cluster.failure_laws import WeibullFailures
 from emuml.cluster.faults import Crash, FaultPlan, Start
+from emuml.cluster.spells import FixedRepair
 from emuml.experiment.config import ConfigError, load, loads
 from emuml.experiment.run_dir import RunDir
 from emuml.protocols import GradientCoding
@@ -81,6 +83,17 @@ faults: [{kind: crash, node: worker-1, after: [round, 3], restart_after_s: 1}, {
         stop=Seconds(5.0) | TargetLoss(0.1),
         faults=FaultPlan([Crash("worker-1", after=("round", 3), restart_after_s=1.0), Start("worker-2", at_s=0.5)]),
     )
+
+
+def test_faults_may_be_a_law_with_its_repair(tmp_path: Path) -> None:
+    repair = "{kind: fixed-repair, seconds: 2}"
+    law = f"faults: {{kind: weibull-failures, shape: 0.7, scale_s: 40, until_s: 60, repair: {repair}}}"
+    expected = WeibullFailures(0.7, 40.0, until_s=60.0, repair=FixedRepair(2.0))
+    assert loads(SMALL + law).experiment.faults == expected
+    (tmp_path / "down.csv").write_text("node,down_s,up_s\n1,5,7\n")
+    (tmp_path / "own.yaml").write_text(SMALL + "faults: {kind: recorded-failures, array: down.csv, until_s: 9}\n")
+    plan = load(tmp_path / "own.yaml").experiment.fault_plan()
+    assert plan == FaultPlan((Crash("worker-1", at_s=5.0, restart_after_s=2.0),))
 
 
 def test_engine_and_runtime_settings_are_returned_beside_the_experiment() -> None:

@@ -11,7 +11,9 @@ import pytest
 import emuml
 from emuml import Crash, FaultPlan, Rounds, Seconds, TargetLoss, run
 from emuml.cluster import Cluster, Constant
+from emuml.cluster.failure_laws import ExponentialFailures, WeibullFailures
 from emuml.cluster.faults import Hang
+from emuml.cluster.spells import FixedRepair
 from emuml.errors import Deadlock, UserError
 from emuml.experiment.result import Metrics, parameters_sha256
 from emuml.protocols import GradientCoding
@@ -158,8 +160,15 @@ def test_a_run_that_cannot_go_on_raises_its_report():
         ({"faults": FaultPlan((Crash("worker-9", at_s=1),))}, {}, "'worker-9' is not in the roster"),
         ({"faults": FaultPlan((Hang("worker-1", 1.0, at_s=1),))}, {"engine": "tcp"}, "engine tcp cannot execute Hang"),
         ({"faults": FaultPlan((Crash("worker-1", at_s=1), Hang("worker-1", 1.0, at_s=2)))}, {}, "but is down since"),
+        (
+            {"faults": FaultPlan((Hang("worker-1", 1.0, at_s=9),)), "stop": Seconds(8)},
+            {},
+            r"faults\[0\].at_s: got 9; .* 8 s",
+        ),
+        ({"faults": FaultPlan((Crash("server-0", at_s=9),))}, {}, r"faults\[0\].node: nobody of role server is left"),
+        ({"faults": ExponentialFailures(1e-9, until_s=1.0, repair=FixedRepair(0))}, {}, "6e.09 failures of 6 nodes"),
     ],
-    ids=["engine", "unknown node", "unknown fault", "impossible"],
+    ids=["engine", "unknown node", "unknown fault", "impossible", "too late", "nobody left", "too many"],
 )
 def test_what_cannot_run_is_refused_before_a_round(change, options, said):
     rows = []
@@ -167,6 +176,19 @@ def test_what_cannot_run_is_refused_before_a_round(change, options, said):
         run(small(**change), progress=rows.append, **options)
 
     assert rows == []
+
+
+def test_a_law_of_failures_is_drawn_by_the_seed_and_kept_as_a_law(tmp_path):
+    law = WeibullFailures(0.7, 4.0, until_s=60.0, repair=FixedRepair(0.5))
+    one, same, other = (run(small(faults=law, seed=seed), out=tmp_path / f"{i}") for i, seed in enumerate((3, 3, 4)))
+
+    assert rows_of(one) == rows_of(same)
+    assert rows_of(one) != rows_of(other)
+    crashes = [(row.time_s, row.node) for row in one.trace.of("crash")]
+    planned = [(fault.at_s, fault.node) for fault in small(faults=law).fault_plan().faults]
+    assert crashes == sorted(planned)[: len(crashes)]
+    assert len(crashes) > 3
+    assert emuml.replay(tmp_path / "0").parameters_sha256 == one.parameters_sha256
 
 
 # Determinism

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,9 @@ class AsyncUpdates:
     >>> AsyncUpdates(barrier=SSP(3)).barrier.slack
     3
     """
+
+    survives: ClassVar[frozenset[str]] = frozenset({"worker"})
+    """Roles of which all nodes may be lost for good without that nobody can go on."""
 
     barrier: Barrier = field(default_factory=BSP)
     on_lost: OnLost = "wait"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from annotated_types import Gt
@@ -59,6 +59,9 @@ class GradientCoding:
     >>> GradientCoding(code=FractionalRepetition(replication=3), collect=15).collect
     15
     """
+
+    survives: ClassVar[frozenset[str]] = frozenset({"worker"})
+    """Roles of which all nodes may be lost for good without that nobody can go on."""
 
     code: Code = field(default_factory=Uncoded)
     collect: Annotated[int, Gt(0)] | None = None
