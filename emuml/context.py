@@ -153,9 +153,7 @@ class Context:
             raise ContractError(f"{self.id}: compute needs an emuml.Task, got {type(task).__name__}")
         if checked_tag(tag) in life.tasks:
             raise TagInUse(str(self.id), str(tag))
-        frozen = tuple(freeze_array(item) if isinstance(item, np.ndarray) else item for item in task.inputs)
-        if any(new is not old for new, old in zip(frozen, task.inputs, strict=True)):
-            task = replace(task, inputs=frozen)
+        task = frozen_task(task)
         draw = life.started if task.draw is None else task.draw
         life.effects.append(fx.Compute(tag, task, draw, life.begin(tag)))
 
@@ -202,6 +200,14 @@ class Context:
     def stop(self, reason: str) -> None:
         """End the run; effects recorded after this one are not executed."""
         self._live("stop").effects.append(fx.Stop(str(reason)))
+
+
+def frozen_task(task: Task) -> Task:
+    """Return the task with its arrays read-only; itself unless one had to be copied."""
+    frozen = tuple([freeze_array(item) if isinstance(item, np.ndarray) else item for item in task.inputs])
+    if any(new is not old for new, old in zip(frozen, task.inputs, strict=True)):
+        return replace(task, inputs=frozen)
+    return task
 
 
 def retire(ctx: Context) -> None:

@@ -16,13 +16,18 @@ class Directory:
     roster : Roster
     talks_to : mapping of role -> frozenset of roles or None
         As declared by the node class of each role; ``None`` links to every role.
+
+    Attributes
+    ----------
+    linked : dict of role -> frozenset of roles
+        Roles that the nodes of a role have links to.
     """
 
     def __init__(self, roster: Roster, talks_to: Mapping[str, frozenset[str] | None]) -> None:
         self.roster = roster
         self.ids = frozenset(roster.ids)
         roles = sorted({node.role for node in roster.ids})
-        self._linked = {role: frozenset(r for r in roles if _linked(role, r, talks_to)) for role in roles}
+        self.linked = {role: frozenset(r for r in roles if _linked(role, r, talks_to)) for role in roles}
 
     def peers(self, node: NodeId, role: str) -> tuple[NodeId, ...]:
         """Return all ids of a role in roster order, without ``node`` itself, whatever their state."""
@@ -31,14 +36,14 @@ class Directory:
 
     def neighbours(self, node: NodeId) -> tuple[NodeId, ...]:
         """Return the ids that ``node`` has links to, in roster order, without itself."""
-        roles = self._linked[node.role]
+        roles = self.linked[node.role]
         return tuple(peer for peer in self.roster.ids if peer.role in roles and peer != node)
 
     def why_not(self, node: NodeId, peer: NodeId) -> str:
         """Return why ``node`` cannot send to ``peer``, or an empty string."""
         if not isinstance(peer, NodeId):
             return f"ids are of type NodeId, got {type(peer).__name__}; see ctx.peers(role)"
-        if peer == node or (peer in self.ids and peer.role in self._linked[node.role]):
+        if peer == node or (peer in self.ids and peer.role in self.linked[node.role]):
             return ""
         if peer not in self.ids:
             return "no such node in the roster"

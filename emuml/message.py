@@ -12,8 +12,6 @@ Only this module and ``emuml.runtime.records`` use a codec. Nothing here opens, 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import sys
 import typing
@@ -25,6 +23,7 @@ import numpy as np
 from crc32c import crc32c
 from numpy.typing import NDArray
 
+from emuml._kernels import message_checks
 from emuml.errors import EmumlError, MessageError
 from emuml.fields import (
     DIMENSIONS_MAX,
@@ -33,11 +32,11 @@ from emuml.fields import (
     freeze_array,
     freeze_struct,
     is_little,
-    plan_of,
     tag_of,
     type_name,
 )
 from emuml.lazy import Deferred
+from emuml.plans import analysed, check_fields, fingerprint, planned
 
 __all__ = ["Array", "DecodeError", "Decoder", "Encoded", "Message", "Outline", "chunks", "decode", "digest", "encode",
            "freeze", "freeze_array", "seal", "size_bytes", "wire_bytes"]  # fmt: skip
@@ -100,11 +99,13 @@ class Message(msgspec.Struct, frozen=True, array_like=True, tag=True, forbid_unk
         # Each class its own: a plan inherited from a base would not know the fields added here.
         cls._plan = None
 
-    def __post_init__(self) -> None:
-        for name, kind, exact, accepts, _ in (self._plan or _planned(type(self))).fields:
-            value = getattr(self, name)
-            if type(value) is not exact or (accepts is not None and not accepts(value)):
-                kind.check(value, f"{type(self).__name__}.{name}")
+    if typing.TYPE_CHECKING or message_checks is None:
+
+        def __post_init__(self) -> None:
+            check_fields(self)
+
+    else:
+        __post_init__ = message_checks.check
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
@@ -115,16 +116,6 @@ class Message(msgspec.Struct, frozen=True, array_like=True, tag=True, forbid_unk
 
     def __hash__(self) -> int:
         return digest(self)
-
-
-def _planned(kind: type[Message]) -> Plan:
-    """Analyse a message class when it is first used: a class may be defined before what its annotations name."""
-    config = kind.__struct_config__
-    tag_of(kind)
-    if not config.forbid_unknown_fields:
-        raise MessageError(f"{kind.__name__} must not switch off forbid_unknown_fields")
-    kind._plan = plan_of(kind)
-    return kind._plan
 
 
 class Encoded(NamedTuple):
@@ -152,6 +143,18 @@ def encode(message: Message) -> Encoded:
 
 def size_bytes(message: Message) -> int:
     """Return the bytes that the message takes on the wire, without evaluating deferred results."""
+    size = -1 if message_checks is None else message_checks.size_bytes(message)
+    return measured_bytes(message) if size < 0 else size
+
+
+def measured_bytes(message: Message) -> int:
+    """Return what :func:`size_bytes` does, by encoding all but the arrays.
+
+    Raises
+    ------
+    MessageError
+        If there is too much of it.
+    """
     meta, arrays = _outline(message)
     return wire_bytes(len(meta), [math.prod(a.shape) * a.dtype.itemsize for a in arrays]) if arrays else 40 + len(meta)
 
@@ -198,6 +201,8 @@ def freeze(message: M) -> M:
     MessageError
         If a list or dict was filled with something else since the message was made.
     """
+    if message_checks is not None and not message_checks.freezes(message):
+        return message
     return freeze_struct(message)
 
 
@@ -249,9 +254,9 @@ class Decoder:
             other = by_tag.setdefault(tag_of(kind), kind)
             if other is not kind:
                 raise MessageError(f"{other.__module__} and {kind.__module__} both define a message {tag_of(kind)!r}")
-            _planned(kind)
-        self.schema = _fingerprint(by_tag.values())[:16]
-        self.message_digests = {tag: _fingerprint([by_tag[tag]])[:8] for tag in sorted(by_tag)}
+            planned(kind)
+        self.schema = fingerprint(by_tag.values())[:16]
+        self.message_digests = {tag: fingerprint([by_tag[tag]])[:8] for tag in sorted(by_tag)}
         union: Any = typing.Union[tuple(by_tag.values())] if by_tag else None  # noqa: UP007 (of a computed tuple)
         self._codec = msgspec.msgpack.Decoder(union, dec_hook=self._on_array)
         self._outlines: list[Outline] = []
@@ -376,23 +381,7 @@ def _portable(array: Array) -> Array:
     return np.array(array, dtype=array.dtype.newbyteorder("<"), order="C", copy=True)
 
 
-def _fingerprint(kinds: Iterable[type[Message]]) -> bytes:
-    """Return SHA-256 over the canonical JSON of the messages, sorted by tag, and then of the structs in their fields.
-
-    Without such structs this is ``[[tag, [[field, type, required], ...]], ...]``; not msgspec's own description of
-    types, which changes between its versions.
-    """
-    pending: list[type[msgspec.Struct]] = list(kinds)
-    entries: dict[str, list[object]] = {}
-    nested: dict[str, list[object]] = {}
-    top = set(pending)
-    while pending:
-        struct = pending.pop()
-        entry, key = (entries, tag_of(struct)) if struct in top else (nested, f"struct:{struct.__name__}")
-        if key in entry:
-            continue
-        fields = plan_of(struct).fields
-        entry[key] = [key, [[field.name, field.kind.name, field.required] for field in fields]]
-        pending.extend(inner for field in fields for inner in field.kind.structs)
-    ordered = [table[key] for table in (entries, nested) for key in sorted(table)]
-    return hashlib.sha256(json.dumps(ordered, separators=(",", ":"), ensure_ascii=True).encode()).digest()
+if message_checks is not None:
+    message_checks.configure(
+        analysed, check_fields, np.ndarray, Deferred, lambda dtype: _ON_WIRE.get(dtype) or dtype.str
+    )

@@ -68,24 +68,39 @@ class Trace:
         Records are written as they are made, so that an interrupted run keeps what it did.
     keep : bool
         Whether records also stay in memory.
+
+    Attributes
+    ----------
+    rows : list of tuple
+        What is kept.
+    on : bool
+        Whether records go anywhere: making them is most of the work.
     """
 
     def __init__(self, stream: BinaryIO | None = None, keep: bool = True) -> None:
         self.rows: list[tuple[Any, ...]] = []
         self._keep = keep
         self._stream = stream
+        self.on = keep or stream is not None
         self._encode = msgspec.msgpack.Encoder(enc_hook=str).encode
         if stream is not None:
             stream.write(_HEADER.pack(MAGIC, FORMAT))
 
     def add(self, time_s: float, node: str, kind: str, *details: Any) -> None:
         """Append one record."""
+        if not self.on:
+            return
         row = (time_s, node, kind, *details)
         if self._keep:
             self.rows.append(row)
         if self._stream is not None:
             data = self._encode(row)
             self._stream.write(_LENGTH.pack(len(data)) + data)
+
+    @property
+    def plain(self) -> bool:
+        """Whether all that :meth:`add` does is to append to ``rows``."""
+        return type(self) is Trace and self._keep and self._stream is None
 
     def flush(self) -> None:
         """Let buffered records reach the file, so that a killed process keeps what it did."""

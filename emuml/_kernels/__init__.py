@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +19,23 @@ from numpy.typing import NDArray
 
 from emuml._kernels.reference import misfit
 
-KERNELS = ("draws", "decode", "csr", "events", "pushes", "processes", "resources", "timing", "flows")
+KERNELS = (
+    "draws",
+    "decode",
+    "csr",
+    "events",
+    "messages",
+    "timing",
+    "lives",
+    "contexts",
+    "durations",
+    "effects",
+    "delivery",
+    "flows",
+    "pushes",
+    "processes",
+    "resources",
+)
 """Modules of this package that are compiled."""
 
 EVENT_KERNELS = ("events", "processes", "resources")
@@ -97,6 +114,9 @@ else:
     from emuml._kernels.reference_flows import FlowSystem  # type: ignore[assignment]
     from emuml._kernels.reference_tails import key_tails, unit_tail
 
+message_checks: ModuleType | None = import_module(f"{__name__}.messages") if IMPLEMENTATION == "compiled" else None
+"""Checks and sizes of messages, if they are compiled; their twin is the Python code of ``emuml.message``."""
+
 __all__ = [
     "EVENT_KERNELS",
     "FlowSystem",
@@ -112,6 +132,7 @@ __all__ = [
     "key_tails",
     "key_words",
     "mark_used",
+    "message_checks",
     "subset",
     "uniform",
     "uniforms",

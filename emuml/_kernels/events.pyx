@@ -48,6 +48,13 @@ cdef inline bint precedes(Place *one, Place *other) noexcept:
 cdef class Entry:
     """What the queue holds; ``fire`` is called when its time has come."""
 
+    @property
+    def callbacks(self):
+        """As of a SimPy event: nothing once it is cancelled, ``None`` when it has happened."""
+        if self.dead:
+            return ()
+        return (type(self),) if self.bits & QUEUED else None
+
     cdef int fire(self) except -1:
         return 0
 

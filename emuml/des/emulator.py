@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from emuml import effects as fx
+from emuml._kernels import built, message_checks
 from emuml.checks import Checker
 from emuml.cluster.cluster import Cluster
 from emuml.cluster.faults import FaultPlan
 from emuml.des.choices import Choices
 from emuml.des.crashes import Crashes
 from emuml.des.disks import Disks
-from emuml.des.environment import NORMAL, TIMER, Call, Choose, Environment
+from emuml.des.environment import CORE, NORMAL, TIMER, Call, Choose, Environment
 from emuml.des.faults import SUPPORTED, Faults
-from emuml.des.machine import Machine
+from emuml.des.machine import Machine, instantly
 from emuml.des.mail import Mail
 from emuml.des.sessions import Sessions
 from emuml.des.slots import Slots
@@ -28,10 +29,10 @@ from emuml.errors import Deadlock, Livelock, RunFailed
 from emuml.journal import Header, Journal, JournalWriter, blocks_digest
 from emuml.life import Life
 from emuml.links import Links
-from emuml.node import NodeId, Nodes, check_same_messages
+from emuml.node import Factory, Node, NodeId, Nodes, check_same_messages
 from emuml.outcome import Logged, LogSink, Observer, Published, Run
 from emuml.roster import Roster
-from emuml.switches import checking, eager
+from emuml.switches import checking, eager, pure
 from emuml.trace import Trace
 
 LIVELOCK_EVENTS = 1_000_000
@@ -71,6 +72,7 @@ class Emulator:
         versions: dict[str, str] | None = None,
     ) -> None:
         self.env = Environment(0.0)
+        self.still_most = max(LIVELOCK_EVENTS, 4 * len(roster.ids))
         self.cluster, self.roster, self.unit_cost = cluster, roster, unit_cost
         self.choices = None if choose is None else Choices(choose)
         self.observers, self.log_sinks = tuple(observers), tuple(log_sinks)
@@ -80,12 +82,11 @@ class Emulator:
         self.versions = versions or {}
         self.trace = Trace() if trace is None else trace
         self.result = Run("des", self.trace)
-        self.machines = {id: Machine(id, nodes[id][1], self._law(id)) for id in roster.ids}
-        first = {id: machine.factory() for id, machine in self.machines.items()}
+        first = {id: nodes[id][1]() for id in roster.ids}
         check_same_messages(first.values())
         self.directory = Directory(roster, {id.role: node.talks_to for id, node in first.items()})
-        self.mail, self.slots, self.disks = Mail(self), Slots(self), Disks(self)
         plan = (faults or FaultPlan()).checked_for(roster.ids, SUPPORTED, "des")
+        self.mail, self.slots, self.disks = Mail(self), Slots(self), Disks(self)
         self.crashes, self.sessions, self.faults = Crashes(self, plan), Sessions(self), Faults(self, plan)
         self._execute: dict[type, Callable[[Machine, Any], None]] = {
             fx.Send: lambda m, e: self.mail.send(m, e.to, e.message, e.size_bytes),
@@ -101,9 +102,30 @@ class Emulator:
             fx.Publish: self._publish,
             fx.Stop: self._stop,
         }
+        self.beside: tuple[BesideProcess, ...] = ()
+        self.post = self._delivery()
+        self.machines = {id: self._machine(id, nodes[id][1], node) for id, node in first.items()}
+        if self.post is not None:
+            self.post.ready(self)
+
+    def _delivery(self) -> Any:
+        """Return the compiled delivery where it can serve this run, else None."""
+        watched = self.choices is not None or self.checker is not None or self.keep_journal
+        if type(self) is not Emulator or watched or not self.cluster.shares_nothing:
+            return None
+        if self.faults.touches_links or self.faults.touches_compute:
+            return None
+        if message_checks is None or CORE == "pure" or pure() or not built("delivery"):
+            return None
+        from emuml.des.delivery import Post
+
+        return Post(self)
+
+    def _machine(self, id: NodeId, factory: Factory, node: Node) -> Machine:
+        return Machine(id, factory, self._law(id), node) if self.post is None else self.post.machine(id, factory, node)
 
     def _law(self, id: NodeId) -> Callable[[int, float], float]:
-        return self.cluster.compute.sampler(self.roster.seed, id) if id.role == "worker" else _instantly
+        return self.cluster.compute.sampler(self.roster.seed, id) if id.role == "worker" else instantly
 
     @property
     def now(self) -> float:
@@ -117,7 +139,8 @@ class Emulator:
         raised as SimPy raises them.
         """
         began = time.perf_counter()
-        for process in beside:
+        self.beside = tuple(beside)
+        for process in self.beside:
             self.env.process(process(self.env, self.cluster))
         try:
             self.faults.schedule()
@@ -125,10 +148,18 @@ class Emulator:
             self._loop(float("inf") if until_s is None else until_s)
         except RunFailed as error:
             self.result.error = error
-        return self._finish(time.perf_counter() - began)
+        try:
+            return self._finish(time.perf_counter() - began)
+        finally:
+            if self.post is not None:
+                self.post.end()
 
     def _start_all(self) -> None:
         """Begin the first lives: all are there, with their links up, before the first ``on_start`` (contract 2.5)."""
+        if self.post is not None and not self.crashes.absent:
+            self.post.start(list(self.machines.values()))
+            return
+        self.stand_aside()
         first = [machine for machine in self.machines.values() if machine.id not in self.crashes.absent]
         for machine in first:
             self._be_born(machine, joining=False)
@@ -138,7 +169,18 @@ class Emulator:
                 self._hand_over_start(machine, joining=False)
         self.sessions.tell_absent()
 
+    def stand_aside(self) -> None:
+        """From now on, sessions and crashes matter: messages take the Python path."""
+        if self.post is not None:
+            self.post.stand_aside()
+
+    def stands_still(self, events: int) -> NoReturn:
+        """End the run after so many events of one instant."""
+        raise Livelock(self.now, events, self.report())
+
     def _loop(self, until_s: float) -> None:
+        if self.post is not None and not self.beside and self.result.stopped is None:
+            self.post.run(until_s)
         env, still, last = self.env, 0, -1.0
         while self.result.stopped is None:
             at = env.next_time()
@@ -148,8 +190,8 @@ class Emulator:
             if not env.live and until_s == float("inf"):
                 raise Deadlock(self.now, self.report())
             still = still + 1 if at == last else 0
-            if still > LIVELOCK_EVENTS:
-                raise Livelock(self.now, still, self.report())
+            if still > self.still_most:
+                self.stands_still(still)
             last = at
             if self.choices is None:
                 env.step()
@@ -159,6 +201,8 @@ class Emulator:
     def _finish(self, wall_s: float) -> Run:
         result = self.result
         result.duration_s, result.wall_s = self.now, wall_s
+        if self.post is not None:
+            result.events = self.post.events
         result.ends += self.faults.missed()
         for machine in self.machines.values():
             if machine.life is not None:
@@ -179,7 +223,10 @@ class Emulator:
         machine.incarnation += 1
         machine.reset()
         machine.links = Links(joining, machine.id, machine.incarnation, absent=self.crashes.absent)
-        machine.life = Life(machine.factory(), machine.id, machine.incarnation, self.directory, self.checker)
+        if self.post is not None:
+            machine.life = self.post.life(machine)
+            return
+        machine.life = Life(machine.born(), machine.id, machine.incarnation, self.directory, self.checker)
         if self.keep_journal:
             header = Header("", machine.name, machine.incarnation, self.roster.seed, self.versions)
             machine.journal = JournalWriter(header)
@@ -189,11 +236,19 @@ class Emulator:
     def _hand_over_start(self, machine: Machine, joining: bool) -> None:
         self.trace.add(self.now, machine.name, "start", machine.incarnation)
         saved = machine.store.read()
-        absent = [str(id) for id in sorted(self.crashes.absent)]
-        self.step(machine, fx.Started(saved), "start", lambda: [blocks_digest(saved), [], joining, absent])
+        absent = self.crashes.absent
+        self.step(
+            machine,
+            fx.Started(saved),
+            "start",
+            lambda: [blocks_digest(saved), [], joining, [str(id) for id in sorted(absent)]],
+        )
 
     def step(self, machine: Machine, event: fx.Event, kind: str, details: Callable[[], list[Any]]) -> None:
         """Hand one event to a living node and execute the effects it recorded."""
+        if self.post is not None:
+            self.post.step(machine, event)
+            return
         life = machine.life
         assert life is not None
         now = self.env._now
@@ -249,12 +304,10 @@ class Emulator:
     def _stop(self, machine: Machine, effect: fx.Stop) -> None:
         if self.result.stopped is None:
             self.result.stopped = effect.reason
+            if self.post is not None:
+                self.post.halt()
             self.trace.add(self.now, machine.name, "stop", effect.reason)
 
     def soon(self, function: Callable[..., None], *args: Any) -> Call:
         """Schedule a call at this instant, after what is already due."""
         return self.env.call_at(self.env._now, NORMAL, function, *args)
-
-
-def _instantly(draw: int, load: float) -> float:
-    return 0.0

@@ -86,6 +86,7 @@ class Faults:
         return self._emulator.machines[id]
 
     def _strike(self, fault: Fault) -> None:
+        self._emulator.stand_aside()
         self._due = [other for other in self._due if other is not fault]
         self._note(fault, "fault")
         match fault:

@@ -13,7 +13,7 @@ from emuml.effects import Compute, Save
 from emuml.journal import JournalWriter
 from emuml.life import Life
 from emuml.links import Links
-from emuml.node import Factory, NodeId
+from emuml.node import Factory, Node, NodeId
 
 Sampler = Callable[[int, float], float]
 """Maps (draw position, load) to the seconds that a task takes."""
@@ -47,6 +47,7 @@ class Machine:
     """Everything the emulator knows of one node id."""
 
     __slots__ = (
+        "_first",
         "busy",
         "disk_free_s",
         "ended",
@@ -68,8 +69,9 @@ class Machine:
         "works",
     )
 
-    def __init__(self, id: NodeId, factory: Factory, law: Sampler) -> None:
+    def __init__(self, id: NodeId, factory: Factory, law: Sampler, node: Node | None = None) -> None:
         self.id, self.factory, self.law = id, factory, law
+        self._first = node
         self.name = str(id)
         self.incarnation = 0
         self.ended: dict[int, float] = {}
@@ -91,6 +93,11 @@ class Machine:
         self.stall: Stall | None = None
         self.works: dict[int, Work] = {}
 
+    def born(self) -> Node:
+        """Return a fresh node object; the first one was made with the machine."""
+        node, self._first = self._first, None
+        return self.factory() if node is None else node
+
     def lives(self, incarnation: int) -> bool:
         """Tell whether this incarnation is the one that lives now."""
         return self.life is not None and self.incarnation == incarnation
@@ -103,3 +110,8 @@ class Machine:
         links = f", links {states}" if states else ""
         saves = f", {len(self.pending_saves)} saves pending" if self.pending_saves else ""
         return self.life.describe() + links + saves
+
+
+def instantly(draw: int, load: float) -> float:
+    """Return how long tasks of servers take: no time, unless they are configured to."""
+    return 0.0

@@ -67,13 +67,14 @@ class Slots:
         machine.busy -= 1
         self._fill(machine)
         emulator.trace.add(emulator.now, machine.name, "computed", effect.tag, effect.draw)
-        result = self._result(effect.task, f"task {effect.tag!r} of {machine.name}")
+        result = self.result(effect.task, f"task {effect.tag!r} of {machine.name}")
         if emulator.eager or machine.journal is not None:
-            self._evaluate(machine, effect, result)
+            self.evaluate(machine, effect, result)
         event = fx.Computed(effect.tag, result, effect.generation)
         emulator.step(machine, event, "computed", lambda: [effect.tag, value_digest(result), 0.0])
 
-    def _result(self, task: Task, origin: str) -> Deferred:
+    def result(self, task: Task, origin: str) -> Deferred:
+        """Return the result of a task that ended; equal tasks share one while it lives."""
         try:
             key: Hashable = task.key()
             result = self._results.get(key)
@@ -83,7 +84,8 @@ class Slots:
             result = Deferred(task, origin)
         return result
 
-    def _evaluate(self, machine: Machine, effect: fx.Compute, result: Deferred) -> None:
+    def evaluate(self, machine: Machine, effect: fx.Compute, result: Deferred) -> None:
+        """Evaluate a result now; an error is the node's."""
         try:
             result.value()
         except Exception as error:

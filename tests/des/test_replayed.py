@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from emuml.cluster.cluster import Cluster, Network, Storage
 from emuml.cluster.compute import ShiftedExponential
-from emuml.cluster.faults import Crash
+from emuml.cluster.faults import Crash, FaultPlan
+from emuml.des.emulator import Emulator
 from emuml.des.replay import Replayer
 from emuml.errors import Diverged, RunFailed
 from emuml.lazy import combine
@@ -19,7 +20,7 @@ from emuml.node import Node, NodeId
 from emuml.roster import Roster
 from emuml.task import Task
 from tests.des.plans import crashes, others, plans
-from tests.des.scripted import chooser, emulator
+from tests.des.scripted import chooser
 
 IDS = ("server-0", "worker-0", "worker-1")
 
@@ -95,10 +96,9 @@ def busy(**options):
 
 
 def recorded(plan=PLAN, choose=None):
-    engine, _ = emulator(dict.fromkeys(IDS), CLUSTER, plan, seed=3, journal=True, choose=choose)
-    for id, machine in engine.machines.items():
-        machine.factory = busy()[id][1]
-    run = engine.run(until_s=30)
+    nodes = busy()
+    roster = Roster(tuple(sorted(nodes)), 3)
+    run = Emulator(nodes, CLUSTER, roster, FaultPlan(tuple(plan)), journal=True, choose=choose).run(until_s=30)
     assert run.error is None
     return run
 

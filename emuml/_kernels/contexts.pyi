@@ -1,0 +1,7 @@
+from typing import Any
+
+class Context:
+    id: Any
+    role: str
+    incarnation: int
+    now: float

@@ -1,0 +1,18 @@
+"""Durations of tasks by (draw, load), for the kernel that runs them."""
+
+from libc.stdint cimport int64_t
+
+
+cdef enum:
+    VECTORS = 8  # draws whose durations are kept for all workers
+
+
+cdef class Durations:
+    cdef object fill, empty
+    cdef dict asked
+    cdef list views
+    cdef Py_ssize_t used, next, size
+    cdef int64_t draws[VECTORS]
+    cdef double loads[VECTORS]
+    cdef double* values[VECTORS]
+    cdef double find(self, int64_t draw, double load, Py_ssize_t worker) except? -1

@@ -1,0 +1,75 @@
+"""Machines, lives and the records of effects, for the kernels that hand over events and execute effects."""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint32_t
+
+from emuml._kernels.events cimport Entry
+
+
+cdef enum:
+    SEND, BROADCAST, SET_TIMER, CANCEL_TIMER, COMPUTE, CANCEL, OTHER  # kinds of records
+    NOTHING, MESSAGE, COMPUTED, TIMED, TOLD  # kinds of last events
+
+
+cdef struct Record:
+    # One effect; the references are owned.
+    int kind
+    int64_t number
+    double after_s
+    PyObject* one
+    PyObject* two
+    PyObject* three
+
+
+cdef class Desk:
+    cdef readonly object emulator, directory
+    cdef dict machines, role_numbers, by_role
+    cdef unsigned char[::1] linked
+    cdef Py_ssize_t roles, message_bytes_max
+    cdef object task_class
+    cdef Record* records
+    cdef Py_ssize_t used, room
+    cdef int record(
+        self, int kind, int64_t number, double after_s, PyObject* one, PyObject* two, PyObject* three
+    ) except -1
+    cdef int drop_records(self, Py_ssize_t begin) except -1
+
+
+cdef class Machine:
+    cdef readonly object id, factory
+    cdef readonly Desk post
+    cdef public object life, journal
+    cdef public int64_t incarnation
+    cdef public Py_ssize_t busy
+    cdef Py_ssize_t role, worker  # numbers: of its role, and of a worker in its role or -1
+    cdef object text, law, rest, node
+    cdef dict armed, jobs
+    cdef list waiting
+    cdef Entry job  # the only task in a slot, as most nodes have one at a time
+    cdef int64_t job_generation
+    cdef object rare(self)
+
+
+cdef class Life:
+    cdef readonly object node
+    cdef readonly Machine machine
+    cdef readonly int64_t incarnation, events
+    cdef public int64_t started
+    cdef int64_t generation
+    cdef double last_s
+    cdef int last_kind
+    cdef object last_one, last_two
+    cdef dict named  # timers by name: generation
+    cdef object tag  # of the only task, as most nodes have one at a time
+    cdef int64_t tag_generation
+    cdef dict tags  # of further tasks
+    cdef dict own_peers, rare_received, rare_sent
+    cdef uint32_t* counts  # received and sent, by message class
+    cdef Py_ssize_t counted
+    cdef int count(self, Py_ssize_t index, bint sent, Py_ssize_t times) except -1
+    cdef bint has_task(self, object tag) except -1
+    cdef int64_t end_task(self, object tag) except -1
+    cdef dict counted_messages(self, bint sent)
+
+
+cdef object tools()

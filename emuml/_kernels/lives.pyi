@@ -1,0 +1,21 @@
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+def configure(module: ModuleType) -> None: ...
+
+class Desk:
+    def __init__(self, emulator: Any, roles: Sequence[str], linked: bytearray) -> None: ...
+    def append(self, effect: Any) -> None: ...
+
+class Machine:
+    id: Any
+    name: str
+    incarnation: int
+    life: Any
+    def __init__(self, post: Desk, id: Any, factory: Any, node: Any) -> None: ...
+
+class Life:
+    node: Any
+    incarnation: int
+    def __init__(self, machine: Machine, node: Any, incarnation: int) -> None: ...

@@ -1,0 +1,18 @@
+cdef class Plan:
+    cdef readonly str name
+    cdef readonly Py_ssize_t index
+    cdef readonly bint freezes
+    cdef bint copied
+    cdef object fields
+    cdef Py_ssize_t count
+    cdef Py_ssize_t base_bytes
+    cdef bint sized
+    cdef Py_ssize_t* offsets
+    cdef unsigned char* codes
+    cdef bint accepts(self, object message)
+    cdef bint _accepts_array(self, Py_ssize_t field, object value)
+    cdef Py_ssize_t size(self, object message) except -2
+
+
+cdef Plan plan_for(object message)
+cdef Plan known_plan(object message)
