@@ -14,13 +14,14 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 
 # The engines' tests run a second time with the contract checks on and another order of hashes.
 ENGINE_TESTS := $(wildcard tests/conformance tests/des tests/runtime)
+KERNEL_TESTS := tests/kernels tests/des/test_environment.py $(wildcard tests/des/test_simpy_*.py)
 PYTEST := $(PY) -m pytest -q $(PYTEST_ARGS)
 
 # A kernel that does not compile stops the work here; users who install without a compiler get the reference twins.
 export EMUML_REQUIRE_KERNELS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-default test-checked test-bounds soak lint format types imports build package-check clean
+.PHONY: help demo test test-default test-checked test-bounds simpy-tests soak lint format types imports build package-check clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,7 +43,10 @@ test-bounds: $(VENV)/.made-dev ## run the kernels' tests on kernels that check b
 	rm -rf build/bounds && mkdir -p build/bounds
 	cp -r emuml tests topologies $(SETUP) README.md LICENSE build/bounds
 	cd build/bounds && EMUML_CHECKED=1 $(abspath $(PY)) setup.py --quiet build_ext --inplace --force
-	cd build/bounds && EMUML_CHECKED=1 $(abspath $(PY)) -m pytest -q $(PYTEST_ARGS) tests/kernels
+	cd build/bounds && EMUML_CHECKED=1 $(abspath $(PY)) -m pytest -q $(PYTEST_ARGS) $(KERNEL_TESTS)
+
+simpy-tests: $(VENV)/.made-dev ## run SimPy's own tests on our environment, compiled and pure
+	PYTHON=$(PY) bash .ci/simpy-tests
 
 soak: $(VENV)/.made-dev ## try every property on thousands of fresh examples and schedules (long)
 	$(PYTEST) -m "hypothesis or soak" --hypothesis-profile=soak --timeout=0

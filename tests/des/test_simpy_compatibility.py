@@ -1,0 +1,526 @@
+"""Users' SimPy programs run as on SimPy: classes, order, types of times, stops, failures, interrupts, representations.
+
+Each test runs on SimPy itself, too, so that it says what SimPy does and not what we think of it.
+"""
+
+import re
+import traceback
+
+import pytest
+import simpy
+from simpy import core, events
+
+from tests.des.simpy_names import ALL
+
+
+@pytest.fixture(params=list(ALL))
+def names(request):
+    return ALL[request.param]
+
+
+@pytest.fixture
+def env(names):
+    return names.Environment()
+
+
+@pytest.fixture
+def log():
+    return []
+
+
+# Classes
+
+
+def test_everything_is_an_instance_of_simpys_class(names, env):
+    def program():
+        yield env.timeout(1)
+
+    process = env.process(program())
+    made = {
+        simpy.Environment: env,
+        simpy.Event: env.event(),
+        simpy.Timeout: env.timeout(1),
+        simpy.Process: process,
+        events.Initialize: process.target,
+        events.Condition: env.event() & env.event(),
+        simpy.AllOf: env.all_of([]),
+        simpy.AnyOf: env.any_of([]),
+        simpy.Store: names.Store(env),
+        simpy.PriorityStore: names.PriorityStore(env),
+        simpy.FilterStore: names.FilterStore(env),
+        simpy.Resource: names.Resource(env),
+        simpy.PriorityResource: names.PriorityResource(env),
+        simpy.PreemptiveResource: names.PreemptiveResource(env),
+        simpy.Container: names.Container(env),
+    }
+    for kind, thing in made.items():
+        assert isinstance(thing, kind)
+        assert kind in {simpy.Environment, simpy.Store, *made} or isinstance(thing, simpy.Event)
+    for event in (made[simpy.Timeout], process, made[events.Condition], names.Store(env).get()):
+        assert isinstance(event, simpy.Event)
+    assert env.run(until=made[simpy.Timeout]) is None
+
+
+def test_classes_are_called_and_derived_from_as_simpys(names, env):
+    class Named(names.Event):
+        def __init__(self, env, name):
+            super().__init__(env)
+            self.name = name
+
+    class Loud(names.Timeout):
+        def _desc(self):
+            return f"Loud({self._delay})"
+
+    event, timeout = Named(env, "x"), Loud(env, 2, value="v")
+    event.anything = 3
+    event.succeed("value")
+
+    assert (env.run(until=event), env.run(until=timeout), event.name, event.anything) == ("value", "v", "x", 3)
+    assert repr(timeout).startswith("<Loud(2) object at 0x")
+    assert env.now == 2
+
+
+# Order and time
+
+
+def test_events_are_ordered_by_time_priority_and_schedule_number(env, log):
+    for name, priority, delay in [("f", 2, 1), ("c", 0, 1), ("b", -1, 1), ("d", 1, 1), ("a", 7, 0), ("e", 1, 1.0)]:
+        event = env.event()
+        event._ok, event._value = True, None
+        event.callbacks.append(lambda _, name=name: log.append(name))
+        env.schedule(event, priority, delay)
+    env.run()
+    assert "".join(log) == "abcdef"
+
+
+def test_integers_stay_integers_until_a_delay_is_none(env, log):
+    def program():
+        for delay in (1, 2, 0, 0.5, 1):
+            yield env.timeout(delay)
+            log.append(env.now)
+
+    env.process(program())
+    env.run()
+    assert [(now, type(now)) for now in log] == [(1, int), (3, int), (3, int), (3.5, float), (4.5, float)]
+
+
+@pytest.mark.parametrize("initial", [0, 5, 2.5, -3])
+def test_time_begins_where_it_is_told_to(names, initial, log):
+    env = names.Environment(initial)
+    assert (env.now, type(env.now), env.peek()) == (initial, type(initial), float("inf"))
+    env.run(until=env.timeout(1))
+    assert (env.now, type(env.now)) == (initial + 1, type(initial))
+
+
+def test_a_negative_delay_is_refused(env):
+    with pytest.raises(ValueError, match="Negative delay -1"):
+        env.timeout(-1)
+
+
+# Stops
+
+
+def test_a_stop_leaves_the_other_callbacks_for_the_next_run(env, log):
+    def stop(event):
+        raise core.StopSimulation(event.value)
+
+    event = env.timeout(1, value="v")
+    event.callbacks += [lambda _: log.append("before"), stop, lambda _: log.append("after")]
+
+    assert env.run() == "v"
+    assert (log, len(event.callbacks), env.peek()) == (["before"], 1, 1)
+    env.run()
+    assert (log, event.callbacks) == (["before", "after"], None)
+
+
+def test_a_run_until_a_number_stops_before_what_is_due_then(env, log):
+    def program():
+        while True:
+            yield env.timeout(1)
+            log.append(env.now)
+
+    env.process(program())
+    for until in (2, 2.5, "4"):
+        assert env.run(until) is None
+    assert (log, env.now) == ([1, 2, 3], 4.0)
+    for until in (4, 3, "1"):
+        with pytest.raises(ValueError, match="must be greater than the current simulation time"):
+            env.run(until)
+    env.run(until=5)
+    assert (log, env.now) == ([1, 2, 3, 4], 5)
+
+
+def test_a_run_until_an_event_returns_its_value(env):
+    def program():
+        yield env.timeout(2)
+        return "value"
+
+    process = env.process(program())
+    assert [env.run(until=process), env.run(until=process), env.now] == ["value", "value", 2]
+    with pytest.raises(RuntimeError, match='No scheduled events left but "until" event was not triggered: <Event'):
+        env.run(until=env.event())
+    failed = env.event()
+    failed.fail(KeyError("mine"))
+    with pytest.raises(KeyError, match="mine"):
+        env.run(until=failed)
+
+
+def test_an_empty_schedule_ends_a_run_and_fails_a_step(env):
+    assert env.run() is None
+    with pytest.raises(core.EmptySchedule):
+        env.step()
+    assert env.peek() is core.Infinity
+
+
+# Failures
+
+
+def test_a_failure_that_nobody_defuses_ends_the_run_with_a_copy(env):
+    event, original = env.event(), ValueError("one", 2)
+    assert not hasattr(event, "_defused")
+    assert not event.defused
+    event.fail(original)
+    with pytest.raises(ValueError, match="one") as caught:
+        env.run()
+    assert (caught.value.args, caught.value.__cause__) == (("one", 2), original)
+    assert caught.value is not original
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_a_defused_failure_passes(env, value):
+    event = env.event()
+    event.callbacks.append(lambda event: setattr(event, "defused", value))
+    event.fail(ValueError("one"))
+    env.run()
+    assert (event.defused, event._defused, event.ok) == (True, True, False)
+
+
+def test_the_chain_of_exceptions_leads_through_the_processes_and_shows_their_frames_alone(env):
+    def child():
+        yield env.timeout(1)
+        raise RuntimeError("foo")
+
+    def parent():
+        yield env.process(child())
+
+    def grandparent():
+        yield env.process(parent())
+
+    env.process(grandparent())
+    with pytest.raises(RuntimeError, match="foo") as caught:
+        env.run()
+
+    chain, error = [], caught.value
+    while error is not None:
+        chain.append([frame.name for frame in traceback.extract_tb(error.__traceback__)])
+        assert (type(error), error.args) == (RuntimeError, ("foo",))
+        error = error.__cause__
+    assert chain[1:] == [["grandparent"], ["parent"], ["child"]]
+    assert chain[0][0].startswith("test_the_chain")
+
+
+def test_an_exception_that_cannot_be_copied_fails_as_on_simpy(env, log):
+    class Own(Exception):
+        def __init__(self, first, second):
+            super().__init__(first)
+
+    def program(event):
+        try:
+            yield event
+        except Exception as error:
+            log.append(type(error))
+
+    event = env.event()
+    process = env.process(program(event))
+    event.fail(Own(1, 2))
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'second'"):
+        env.run()
+    assert (log, type(process.value)) == ([], TypeError)
+
+
+@pytest.mark.parametrize("thing", [None, 1, "text"])
+def test_what_is_no_event_cannot_be_waited_for(env, thing):
+    def program():
+        yield thing
+
+    env.process(program())
+    with pytest.raises(RuntimeError, match=f'in program\n    yield thing\nInvalid yield value "{thing}"'):
+        env.run()
+
+
+# Callbacks
+
+
+def test_callbacks_are_a_list_until_the_event_is_processed(env, log):
+    def waiting(event):
+        log.append((yield event))
+
+    event = env.event()
+    processes = [env.process(waiting(event)) for _ in range(2)]
+    env.run()
+    assert event.callbacks == [process._resume for process in processes]
+    event.callbacks.insert(0, lambda event: log.append(event.callbacks))
+    event.callbacks.remove(processes[1]._resume)
+    event.succeed("value")
+    env.run()
+
+    assert log == [None, "value"]
+    assert (event.callbacks, event.processed, processes[1].is_alive) == (None, True, True)
+
+
+def test_a_process_goes_on_at_once_from_what_has_happened(env, log):
+    def program(event):
+        log.append((yield event))
+        log.append(env.now)
+
+    event = env.timeout(1, value="v")
+    env.run()
+    env.process(program(event))
+    env.run()
+    assert log == ["v", 1]
+
+
+def test_events_are_triggered_once(env):
+    event = env.event()
+    with pytest.raises(AttributeError, match=r"Value of <Event\(\) object at 0x\w+> is not yet available"):
+        _ = event.value
+    with pytest.raises(AttributeError):
+        _ = event.ok
+    with pytest.raises(TypeError, match=r"no exception is not an exception\."):
+        event.fail("no exception")
+    assert event.succeed(3) is event
+    for again in (event.succeed, lambda: event.fail(KeyError())):
+        with pytest.raises(RuntimeError, match="has already been triggered"):
+            again()
+    other = env.event()
+    other.trigger(event)
+    assert (other.value, other.ok, other.triggered, other.processed) == (3, True, True, False)
+
+
+# Interrupts
+
+
+def test_all_interrupts_of_an_instant_arrive_before_other_events(env, log):
+    def sleeper():
+        while len(log) < 3:
+            try:
+                yield env.timeout(1)
+                log.append("slept")
+            except simpy.Interrupt as interrupt:
+                log.append((env.now, interrupt.cause))
+
+    def interrupter():
+        yield env.timeout(1)
+        for cause in ("a", "b"):
+            process.interrupt(cause)
+
+    first = env.process(interrupter())
+    process = env.process(sleeper())
+    env.run()
+    assert log == [(1, "a"), (1, "b"), "slept"]
+    assert (first.is_alive, process.is_alive) == (False, False)
+
+
+def test_an_interrupt_on_its_way_to_a_process_that_ends_is_dropped(env, log):
+    def ends():
+        try:
+            yield env.event()
+        except simpy.Interrupt:
+            log.append("once")
+
+    process = env.process(ends())
+    env.run()
+    process.interrupt()
+    process.interrupt()
+    env.run()
+    assert log == ["once"]
+    with pytest.raises(
+        RuntimeError, match=r"<Process\(ends\) object at 0x\w+> has terminated and cannot be interrupted"
+    ):
+        process.interrupt()
+
+
+def test_a_process_cannot_interrupt_itself(env):
+    def program():
+        yield env.timeout(0)
+        env.active_process.interrupt()
+
+    env.process(program())
+    with pytest.raises(RuntimeError, match=r"A process is not allowed to interrupt itself\."):
+        env.run()
+
+
+def test_an_interrupted_process_no_longer_waits(env, log):
+    def program():
+        try:
+            yield event
+        except simpy.Interrupt as interrupt:
+            log.append((interrupt.cause, process.target, event.callbacks))
+            yield env.timeout(1)
+
+    event = env.event()
+    process = env.process(program())
+    env.run()
+    assert process.target is event
+    process.interrupt("why")
+    env.run()
+    assert log == [("why", event, [])]
+
+
+# What users reach for
+
+
+def test_foreign_events_are_processed(env, log):
+    class Duck:
+        def __init__(self, ok, value):
+            self.callbacks, self._ok, self._value = [log.append], ok, value
+
+    def waits():
+        log.append((yield duck))
+
+    duck = Duck(True, "quack")
+    env.process(waits())
+    env.run()
+    env.schedule(duck, priority=0, delay=2)
+    env.run()
+    assert (log, env.now, duck.callbacks) == ([duck, "quack"], 2, None)
+    env.schedule(Duck(False, KeyError("mine")))
+    with pytest.raises(KeyError, match="mine"):
+        env.run()
+
+
+def test_simpys_own_events_processes_and_resources_run_on_it(env, log):
+    def producer(store):
+        for item in range(3):
+            yield simpy.Timeout(env, 1)
+            yield store.put(item) & events.Event(env).succeed()
+
+    def consumer(store):
+        while True:
+            got = yield store.get() | env.timeout(5, value="late")
+            log.append((env.now, list(got.values())))
+
+    store = simpy.Store(env)
+    events.Process(env, producer(store))
+    env.process(consumer(store))
+    env.run(until=10)
+    assert log == [(1, [0]), (2, [1]), (3, [2]), (8, ["late"])]
+
+
+def test_the_parts_that_extensions_use_are_there(env, log):
+    def program():
+        log.append((env.active_process, env._active_proc))
+        yield env.timeout(3)
+
+    number = next(env._eid)
+    process = env.process(program())
+    assert env.active_process is None
+    assert [(row[0], row[1], row[3]) for row in env._queue] == [(0, 0, process.target)]
+    assert next(env._eid) > number
+    env.step()
+    assert log == [(process, process)]
+    assert (env.peek(), env._now, len(env._queue)) == (3, 0, 1)
+
+
+def test_steps_and_schedules_can_be_wrapped_as_simpys_guide_does(names, log):
+    class Watched(names.Environment):
+        def schedule(self, event, priority=1, delay=0):
+            log.append(("schedule", type(event).__name__, priority, delay))
+            super().schedule(event, priority, delay)
+
+    def program():
+        yield env.timeout(2)
+        yield env.event().succeed()
+
+    env = Watched()
+    step = env.step
+    env.step = lambda: (log.append(("step", [row[0] for row in env._queue[:1]])), step())
+    env.process(program())
+    env.run()
+
+    assert log == [
+        ("schedule", "Initialize", 0, 0), ("step", [0]), ("schedule", "Timeout", 1, 2), ("step", [2]),
+        ("schedule", "Event", 1, 0), ("step", [2]), ("schedule", "Process", 1, 0), ("step", [2]), ("step", []),
+    ]  # fmt: skip
+
+
+def test_what_a_subclass_makes_in_place_of_timeouts_is_used(names, log):
+    class Slow(names.Timeout):
+        def __init__(self, env, delay, value=None):
+            super().__init__(env, 2 * delay, value)
+
+    class Own(names.Environment):
+        timeout = core.BoundClass(Slow)
+
+    env = Own()
+    env.process(program(env, log))
+    env.run()
+    assert log == [4]
+
+
+def program(env, log):
+    yield env.timeout(2)
+    log.append(env.now)
+
+
+def test_events_and_processes_are_told_as_simpys(env):
+    async def coroutine():
+        await Forever()
+
+    class Forever:
+        def __await__(self):
+            return (yield env.event())
+
+    process = env.process(program(env, []))
+    later = env.process(coroutine())
+    names = [env.event(), env.timeout(1), env.timeout(2.5, value="v"), process, env.event() & env.timeout(1)]
+    told = [re.sub(r" object at 0x\w+", "", repr(event)) for event in names]
+
+    assert told == [
+        "<Event()>", "<Timeout(1)>", "<Timeout(2.5, value=v)>", "<Process(program)>",
+        "<Condition(all_events, (<Event()>, <Timeout(1)>))>",
+    ]  # fmt: skip
+    assert (process.name, process.is_alive, later.name) == ("program", True, "coroutine")
+    env.run()
+    assert (process.is_alive, process.target, later.is_alive) == (False, None, True)
+    with pytest.raises(ValueError, match=r"3 is not a generator\."):
+        env.process(3)
+
+
+def test_conditions_hold_what_has_happened_by_then(env, log):
+    def waits(condition):
+        value = yield condition
+        log.append((env.now, list(value.values()), len(value.todict())))
+
+    one, two, three = (env.timeout(delay, value=delay) for delay in (1, 2, 3))
+    for condition in (one | two, one & two, (one | two) & three, env.all_of([]), env.any_of([three, three])):
+        env.process(waits(condition))
+    env.run()
+    assert log == [(0, [], 0), (1, [1], 1), (2, [1, 2], 2), (3, [1, 2, 3], 3), (3, [3, 3], 1)]
+    assert {one.callbacks, two.callbacks, three.callbacks} == {None}
+
+
+def test_a_condition_fails_with_its_events(env, log):
+    def waits():
+        try:
+            yield env.event() | failing
+        except ValueError as error:
+            log.append((env.now, error.args))
+
+    failing = env.event()
+    env.process(waits())
+    failing.fail(ValueError("one"))
+    env.run()
+    assert log == [(0, ("one",))]
+
+
+def test_a_condition_of_an_own_kind_counts(names, env):
+    events = [env.timeout(delay) for delay in range(1, 6)]
+    enough = names.Condition(env, lambda events, count: count >= 3, events)
+    assert len(env.run(until=enough).todict()) == 3
+    assert env.now == 3
+
+
+def test_events_of_two_environments_do_not_mix(names, env):
+    with pytest.raises(ValueError, match="not allowed to mix events from different environments"):
+        env.event() & names.Environment().event()
