@@ -35,8 +35,8 @@ test: test-default test-checked ## run every test, then the engines' once more w
 test-default: $(VENV)/.made-dev ## run every test as users run the package
 	PYTHONHASHSEED=0 $(PYTEST)
 
-test-checked: $(VENV)/.made-dev ## run the engines' tests with contract checks on
-	PYTHONHASHSEED=1 EMUML_CHECK=1 $(PYTEST) $(ENGINE_TESTS)
+test-checked: $(VENV)/.made-dev ## run the engines' tests with contract checks on, on the pure event core
+	PYTHONHASHSEED=1 EMUML_CHECK=1 EMUML_PURE=1 $(PYTEST) $(ENGINE_TESTS)
 
 # In a copy, so that the kernels in use stay as they are.
 test-bounds: $(VENV)/.made-dev ## run the kernels' tests on kernels that check bounds

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import emuml
-from benchmarks import csr, erasurehead_delays, mutants, script, start, timing_kernels, update_times
+from benchmarks import csr, erasurehead_delays, mutants, script, simpy_events, start, timing_kernels, update_times
 
 
 def test_the_bound_is_the_emulated_time() -> None:
@@ -116,3 +116,24 @@ def test_timing_is_measured_in_turns() -> None:
     figures = timing_kernels.measure(brief=True)
     assert {figure.target for figure in figures.values()} == {100.0, 8.0, 0.5}
     assert len(figures) == 8
+
+
+def test_simpy_programs_differ_in_their_import_alone_and_give_one_trace() -> None:
+    builds = simpy_events.programs("parameter_server")
+    environments = [type(build(2, 1)[0]).__module__ for build in builds.values()]
+    assert len(set(environments)) == 2
+    (_, ours), (_, theirs) = (simpy_events.run_s(build, (20, 3), frozen=False) for build in builds.values())
+    assert (ours, len(ours)) == (theirs, 20 * 3 * 2 * 8)
+
+
+def test_programs_with_other_traces_are_not_compared() -> None:
+    one, other = simpy_events.programs("timeouts").values()
+    with pytest.raises(AssertionError, match="give different traces"):
+        simpy_events.alternate({"a": one, "b": lambda *size: other(3, 3)}, (2, 2), 1, frozen=False)
+
+
+@pytest.mark.slow
+def test_simpy_programs_are_measured_in_turns() -> None:
+    figures = simpy_events.measure(brief=True)
+    assert {figure.target for figure in figures.values()} == {5.0, 12.0, 1000.0}
+    assert len(figures) == 4
