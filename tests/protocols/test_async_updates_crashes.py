@@ -12,7 +12,7 @@ from emuml.directory import Directory
 from emuml.life import Life
 from emuml.node import NodeId
 from emuml.protocols.async_updates import ASP, BSP, SSP
-from emuml.protocols.async_updates.messages import View
+from emuml.protocols.async_updates.messages import Place, View
 from emuml.protocols.async_updates.server import Server
 from emuml.protocols.async_updates.worker import Worker
 from emuml.roster import Roster
@@ -146,6 +146,24 @@ def test_any_crashes_lose_no_update_that_counted_and_break_no_bound(data, barrie
             assert held[worker] == set(range(clock))
             if barrier.slack is not None:
                 assert all(held[other] >= set(range(clock - barrier.slack)) for other in range(workers))
+
+
+def test_a_place_that_comes_late_leads_no_worker_back():
+    """What exploration found: asked twice where it was, a worker went on, and the second answer had it ask anew."""
+    roster = Roster.of_counts(0, Rounds(9), server=2, worker=1)
+    links = {"server": Server.talks_to, "worker": Worker.talks_to}
+    life = Life(Worker(BSP(), Bits(2), 0, 2), NodeId("worker", 0), 1, Directory(roster, links))
+    life.handle(fx.Started(Saved()), 0.0)
+
+    def hand(message):
+        return [e for server in roster.of("server") for e in list(life.handle(fx.Received(server, message), 0.0))]
+
+    hand(Place(0))
+    (first,) = hand(View(1, 0, 0, 0, np.zeros(1)))
+    life.handle(fx.Computed(first.tag, np.ones(2), first.generation), 0.0)
+    assert hand(Place(0)) == []
+    (second,) = hand(View(1, 1, 1, 1, np.zeros(1)))
+    assert (first.draw, second.draw) == (0, 1)
 
 
 def test_a_worker_that_was_thought_dead_joins_where_the_server_says():

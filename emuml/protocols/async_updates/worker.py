@@ -51,9 +51,10 @@ class Worker(Node):
     def on_message(self, ctx: Context, sender: NodeId, message: View | Place) -> None:
         """Go on when every server has sent a view that was waited for; others change nothing."""
         if isinstance(message, Place):
-            self.places[sender] = message.clock
-            if len(self.places) == len(self.servers):
-                self.ask(ctx)
+            if self.asked is None:  # else it is a second answer, and work goes on from the first one
+                self.places[sender] = message.clock
+                if len(self.places) == len(self.servers):
+                    self.ask(ctx)
             return
         # One server may let who was evicted join later than asked for; views of several must be of one iteration.
         is_other = len(self.servers) > 1 and message.clock != self.asked
