@@ -17,7 +17,9 @@ name                              choices                                  0 mea
 ``tie/NAME|NAME...``              which of these events comes first        the first
 ================================  =======================================  ======================================
 
-Events of a tie that have no choice of their own are ``timer/NODE/NAME/n`` and calls of the emulator by their name.
+Events of a tie that have no choice of their own are named in the same way: ``timer/NODE/NAME/n``,
+``connect/NODE/PEER/n``, ``unreachable/NODE/PEER/n``, ``reopen/NODE/PEER/n``, ``restart/NODE/n``, ``begin/NODE/n``, and
+faults that begin or end, as ``crash/NODE/n`` and ``end/partition/NODE.../n``.
 """
 
 from __future__ import annotations

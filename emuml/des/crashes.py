@@ -37,7 +37,8 @@ class Crashes:
         if machine.life is not None:
             self._vanish(machine)
         if restart_after_s is not None:
-            emulator.env.call_at(emulator.env._now + restart_after_s, URGENT, self.restart, machine)
+            at = emulator.env._now + restart_after_s
+            emulator.call_at(at, URGENT, ("restart", machine.name), self.restart, machine)
 
     def _vanish(self, machine: Machine) -> None:
         emulator = self._emulator
@@ -60,7 +61,8 @@ class Crashes:
             return
         reading_s = emulator.cluster.storage.seconds(size) if (size := size_of(dict(machine.store.read()))) else 0.0
         if reading_s > 0:
-            emulator.env.call_at(emulator.env._now + reading_s, URGENT, self._begin, machine, machine.incarnation)
+            at, what = emulator.env._now + reading_s, ("begin", machine.name)
+            emulator.call_at(at, URGENT, what, self._begin, machine, machine.incarnation)
         else:
             self._begin(machine, machine.incarnation)
 

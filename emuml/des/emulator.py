@@ -18,7 +18,7 @@ from emuml.cluster.faults import FaultPlan
 from emuml.des.choices import Choices
 from emuml.des.crashes import Crashes
 from emuml.des.disks import Disks
-from emuml.des.environment import CORE, NORMAL, TIMER, Call, Choose, Environment
+from emuml.des.environment import CORE, TIMER, Call, Choose, Environment
 from emuml.des.faults import SUPPORTED, Faults
 from emuml.des.machine import Machine, instantly
 from emuml.des.mail import Mail
@@ -308,6 +308,11 @@ class Emulator:
                 self.post.halt()
             self.trace.add(self.now, machine.name, "stop", effect.reason)
 
-    def soon(self, function: Callable[..., None], *args: Any) -> Call:
-        """Schedule a call at this instant, after what is already due."""
-        return self.env.call_at(self.env._now, NORMAL, function, *args)
+    def call_at(
+        self, at: float, priority: int, what: tuple[object, ...], function: Callable[..., None], *args: Any
+    ) -> Call:
+        """Schedule a call; an explorer who is asked what comes first is told its name, made of ``what`` it is."""
+        call = self.env.call_at(at, priority, function, *args)
+        if self.choices is not None:
+            call.name = self.choices.name(*what)
+        return call

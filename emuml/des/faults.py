@@ -60,7 +60,7 @@ class Faults:
         for fault in self._plan.faults:
             at_s = getattr(fault, "at_s", None)
             if at_s is not None:
-                self._emulator.env.call_at(at_s, URGENT, self._strike, fault)
+                self._emulator.call_at(at_s, URGENT, _parts(fault), self._strike, fault)
 
     def missed(self) -> list[str]:
         """Return a sentence for each fault that the run ended without."""
@@ -101,7 +101,7 @@ class Faults:
             case _:
                 self._change(fault, begins=True)
                 at = self._emulator.env._now + fault.for_s  # type: ignore[attr-defined]
-                self._emulator.env.call_at(at, URGENT, self._end, fault)
+                self._emulator.call_at(at, URGENT, ("end", *_parts(fault)), self._end, fault)
 
     def _end(self, fault: Fault) -> None:
         self._note(fault, "healed")
@@ -121,7 +121,7 @@ class Faults:
                 emulator.crashes.crash(self._machine(id), fault.restart_after_s)
             else:
                 at, crash = emulator.env._now + after_s, emulator.crashes.crash
-                emulator.env.call_at(at, URGENT, crash, self._machine(id), fault.restart_after_s)
+                emulator.call_at(at, URGENT, ("crash", id), crash, self._machine(id), fault.restart_after_s)
 
     def _change(self, fault: Fault, begins: bool) -> None:
         """Let a fault that lasts begin or end."""
@@ -180,7 +180,8 @@ class Faults:
             self._paces.stand_still(machine)
         self._hangs.begin(machine)
         at = self._emulator.env._now + fault.for_s
-        self._emulator.env.call_at(at, URGENT, self._wake, machine, machine.incarnation, fault)
+        what = ("end", *_parts(fault))
+        self._emulator.call_at(at, URGENT, what, self._wake, machine, machine.incarnation, fault)
 
     def _wake(self, machine: Machine, incarnation: int, fault: Hang) -> None:
         """Let a node go on: it is heard, then takes what has come meanwhile, then its timers are late."""
@@ -234,3 +235,8 @@ class Faults:
         """Listen to a peer no more that a node takes for dead."""
         if self.touches_links:
             self._silences.drop(observer.id, peer)
+
+
+def _parts(fault: Fault) -> tuple[str, ...]:
+    """Return what the name of a fault is made of."""
+    return type(fault).__name__.lower(), *(node for _, node in fault.named())

@@ -31,7 +31,8 @@ class Sessions:
             for peer in emulator.directory.neighbours(id):
                 neighbour = emulator.machines[peer]
                 if neighbour.life is not None:
-                    emulator.soon(self._unreachable, neighbour, neighbour.incarnation, emulator.machines[id])
+                    machine, now = emulator.machines[id], emulator.env._now
+                    self._not_there(now, neighbour, neighbour.incarnation, machine)
 
     def exited(self, machine: Machine) -> None:
         """Let the neighbours of a node that has just crashed notice it."""
@@ -83,7 +84,8 @@ class Sessions:
             latency_s = emulator.mail.latency_s(machine.id, peer)
             connected = emulator.env._now + latency_s + emulator.cluster.detection.connect_s
             neighbour = emulator.machines[peer]
-            emulator.env.call_at(connected, NORMAL, self._connect, machine, machine.incarnation, neighbour)
+            what = ("connect", machine.name, neighbour.name)
+            emulator.call_at(connected, NORMAL, what, self._connect, machine, machine.incarnation, neighbour)
 
     def _connect(self, machine: Machine, incarnation: int, neighbour: Machine) -> None:
         emulator = self._emulator
@@ -91,11 +93,15 @@ class Sessions:
             return
         if neighbour.life is None or emulator.faults.separate(machine, neighbour):
             at = emulator.env._now + emulator.cluster.detection.unreachable_s
-            emulator.env.call_at(at, NORMAL, self._unreachable, machine, incarnation, neighbour)
+            self._not_there(at, machine, incarnation, neighbour)
             return
         if machine.links.of(neighbour.id).state != "joining":
             return  # the neighbour, fresh as well, has connected the two before
         self._open(machine, neighbour)
+
+    def _not_there(self, at: float, machine: Machine, incarnation: int, neighbour: Machine) -> None:
+        what = ("unreachable", machine.name, neighbour.name)
+        self._emulator.call_at(at, NORMAL, what, self._unreachable, machine, incarnation, neighbour)
 
     def _unreachable(self, machine: Machine, incarnation: int, neighbour: Machine) -> None:
         if machine.stall is not None:
@@ -110,7 +116,7 @@ class Sessions:
             return
         at = emulator.env._now + emulator.faults.latency_s(first, second) + emulator.cluster.detection.connect_s
         lives = first.incarnation, second.incarnation
-        emulator.env.call_at(at, NORMAL, self._reopen, first, second, lives)
+        emulator.call_at(at, NORMAL, ("reopen", first.name, second.name), self._reopen, first, second, lives)
 
     def _reopen(self, first: Machine, second: Machine, lives: tuple[int, int]) -> None:
         both_live = first.lives(lives[0]) and second.lives(lives[1])

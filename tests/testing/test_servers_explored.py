@@ -7,8 +7,8 @@ from emuml.errors import UserError
 from emuml.protocols.async_updates import SSP, AsyncUpdates
 from emuml.protocols.gradient_coding import FractionalRepetition, GradientCoding
 from emuml.testing.budget import Clusters
-from emuml.testing.campaign import described
-from emuml.testing.explorers import Ground
+from emuml.testing.campaign import described, repeats
+from emuml.testing.explorers import Ground, explorer
 from emuml.testing.explorers.ground import Draws
 from emuml.testing.oracles import Description
 from emuml.testing.scenario import Deviation, Scenario
@@ -81,3 +81,25 @@ def test_a_server_is_dropped_with_all_that_names_it_and_the_others_move_up():
 def test_ranges_are_checked():
     with pytest.raises(UserError, match=r"clusters\.servers"):
         et.clusters(servers=(2, 1))
+
+
+def test_runs_with_crashes_repeat_from_their_record_whoever_connects_first():
+    trier = Trier(Subject(asynchronous), Description(), et.faults(crash=2))
+    chosen = explorer("random", Ground(trier, SEVERAL, 0))
+    proposals = [chosen.propose(index) for index in range(40)]
+    trials = [trier.run(item.scenario, item.choose) for item in proposals]
+
+    assert sum("connect" in name for trial in trials for name, _, _ in trial.picks) > 10
+    assert all(repeats(trier, trial) for trial in trials)
+
+
+def test_crashes_and_starts_at_one_instant_have_names_of_their_own():
+    asked = []
+    crashes = [{"kind": "crash", "node": f"worker-{i}", "at_s": 1.0, "restart_after_s": 1.0} for i in (0, 1)]
+    scenario = Scenario.model_validate({"workers": 3, "servers": 2, "faults": crashes})
+    Trier(Subject(asynchronous), Description()).run(scenario, lambda name, n: asked.append(name) or 0)
+    ties = [name[4:].split("|") for name in asked if name.startswith("tie/")]
+
+    assert ["crash/worker-0/0", "crash/worker-1/0"] in ties
+    assert ["restart/worker-0/0", "restart/worker-1/0"] in ties
+    assert all(len(set(names)) == len(names) for names in ties)
