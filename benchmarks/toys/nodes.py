@@ -235,19 +235,19 @@ TOYS = {
     "rounds": Toy(
         partial(_with_workers, "master", Master, Labourer),
         _rounds_agree,
-        et.faults(crash=0),
+        et.faults(crash=0, cut=0, pause=0, slow=0),
         {"answers of any round": {"any_round": True}},
     ),
     "staleness": Toy(
         partial(_with_workers, "server", Server, Learner),
         _spread_is_bounded,
-        et.faults(crash=0),
+        et.faults(crash=0, cut=0, pause=0, slow=0),
         {"bound off by one": {"behind": SLACK + 1}},
     ),
     "keeper": Toy(
         _keeper,
         _keeps_its_word,
-        et.faults(crash=1, keep={"client"}),
+        et.faults(crash=1, cut=0, pause=0, slow=0, keep={"client"}),
         {"acknowledged before durable": {"hasty": True}, "number and proof in two saves": {"torn": True}},
     ),
 }

@@ -9,7 +9,8 @@ name                              choices                                  0 mea
 ``message/FROM/TO/TYPE/n``        0 to 5 extra latencies                   none
 ``compute/NODE/TAG/n``            0 to 5 extra durations                   none
 ``storage/NODE/TAG/n``            0 to 5 extra durations                   none
-``verdict/NODE/PEER/n``           0 to 5 extra times of noticing           none
+``verdict/NODE/PEER/n``           0 to 5 extra times of noticing an exit,  none
+                                  also until silence is taken for one
 ``save/NODE/TAG/n``               a save that is pending at a crash        lost
 ``lost/FROM/TO/n``                how many of a crashed node's messages    none: what had left arrives
                                   that are on the way are lost, from
@@ -18,8 +19,9 @@ name                              choices                                  0 mea
 ================================  =======================================  ======================================
 
 Events of a tie that have no choice of their own are named in the same way: ``timer/NODE/NAME/n``,
-``connect/NODE/PEER/n``, ``unreachable/NODE/PEER/n``, ``reopen/NODE/PEER/n``, ``restart/NODE/n``, ``begin/NODE/n``, and
-faults that begin or end, as ``crash/NODE/n`` and ``end/partition/NODE.../n``.
+``connect/NODE/PEER/n``, ``unreachable/NODE/PEER/n``, ``reopen/NODE/PEER/n``, ``suspect/NODE/PEER/n``,
+``heard/NODE/PEER/n``, ``over/NODE/PEER/n``, ``restart/NODE/n``, ``begin/NODE/n``, and faults that begin or end, as
+``crash/NODE/n`` and ``end/partition/NODE.../n``.
 """
 
 from __future__ import annotations

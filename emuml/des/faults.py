@@ -157,7 +157,8 @@ class Faults:
                 self._silences.ends(receiver, sender)
         for sender, receiver in pairs:
             self._wires.release(sender, receiver)
-        for sender, receiver in pairs:
+        both = {frozenset((sender.id, receiver.id)): (sender, receiver) for sender, receiver in pairs}
+        for sender, receiver in both.values():
             if not self.separate(sender, receiver):
                 self._emulator.sessions.reopen(sender, receiver)
 

@@ -50,7 +50,7 @@ class Sessions:
             noticed_s += emulator.choices.late_s(name, noticed_s)
         self.ends_later(neighbour, machine, self.number(machine.id, neighbour.id), noticed_s, name)
 
-    def ends_later(self, neighbour: Machine, machine: Machine, session: int, after_s: float, name: str = "") -> None:
+    def ends_later(self, neighbour: Machine, machine: Machine, session: int, after_s: float, name: str) -> None:
         """Tell a neighbour after so many seconds that a session with a node is over, unless it knows by then."""
         at = self._emulator.env._now + after_s
         self._emulator.env.call_at(at, NORMAL, self.ends, neighbour, machine, session).name = name

@@ -46,7 +46,7 @@ class Silences:
         last_s = self._patience.last_sign_s(now) + emulator.faults.latency_s(peer, observer)
         silence = self._silences.get(key)
         if silence is not None:  # it was about to be heard again
-            emulator.env.call_at(max(last_s, now), NORMAL, self._heard, observer, peer, silence)
+            self._hear_at(max(last_s, now), observer, peer, silence)
             return
         name, late_s = "", 0.0
         if emulator.choices is not None:
@@ -61,7 +61,10 @@ class Silences:
         if silence is not None:
             sent_s = self._patience.next_sign_s(now) if at_next_sign else now
             at = sent_s + self._emulator.faults.latency_s(peer, observer)
-            self._emulator.env.call_at(at, NORMAL, self._heard, observer, peer, silence)
+            self._hear_at(at, observer, peer, silence)
+
+    def _hear_at(self, at: float, observer: Machine, peer: Machine, silence: Silence) -> None:
+        self._emulator.call_at(at, NORMAL, ("heard", observer.name, peer.name), self._heard, observer, peer, silence)
 
     def hears(self, observer: Machine, peer: Machine) -> bool:
         """Take a message as a sign of life; tell whether it was news to the observer."""
@@ -102,7 +105,7 @@ class Silences:
         patience_s = self._patience.down_s + silence.late_s if is_suspect else self._patience.suspect_s
         at = max(silence.last_s + patience_s, env._now)
         silence.call = env.call_at(at, NORMAL, self._judge, observer, peer, silence)
-        silence.call.name = silence.name
+        silence.call.name = silence.name if is_suspect else silence.name.replace("verdict", "suspect", 1)
 
     def _judge(self, observer: Machine, peer: Machine, silence: Silence) -> None:
         silence.call = None
@@ -127,7 +130,9 @@ class Silences:
         """Let the other end know that the session is over, if that can be told; begin a new one, if that can be."""
         faults, sessions = self._emulator.faults, self._emulator.sessions
         if observer.life is not None and not faults.is_silent(peer, observer):
-            sessions.ends_later(peer, observer, session, faults.latency_s(observer, peer))
+            choices = self._emulator.choices
+            name = "" if choices is None else choices.name("over", peer.name, observer.name)
+            sessions.ends_later(peer, observer, session, faults.latency_s(observer, peer), name)
         if not faults.separate(observer, peer):
             sessions.reopen(observer, peer)
 

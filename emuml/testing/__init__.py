@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from emuml.testing.oracles import Description as Description
     from emuml.testing.oracles import OracleError as OracleError
     from emuml.testing.scenario import CrashFault as CrashFault
+    from emuml.testing.scenario import CutFault as CutFault
     from emuml.testing.scenario import Deviation as Deviation
+    from emuml.testing.scenario import PauseFault as PauseFault
     from emuml.testing.scenario import Scenario as Scenario
+    from emuml.testing.scenario import SlowFault as SlowFault
     from emuml.testing.scenario import load as load
     from emuml.testing.strategies import scenarios as scenarios
     from emuml.testing.subject import shipped as shipped
@@ -37,10 +40,13 @@ _HOMES = {
     "CheckFailed": "checking",
     "ClusterMachine": "machine",
     "CrashFault": "scenario",
+    "CutFault": "scenario",
     "Description": "oracles",
     "Deviation": "scenario",
     "OracleError": "oracles",
+    "PauseFault": "scenario",
     "Scenario": "scenario",
+    "SlowFault": "scenario",
     "check": "checking",
     "clusters": "budget",
     "explore": "campaign",

@@ -14,7 +14,7 @@ from annotated_types import Ge, Gt
 from emuml.errors import UserError
 from emuml.node import NodeId
 from emuml.spec import check
-from emuml.testing.scenario import CrashFault
+from emuml.testing.mishaps import AnyMishap, CrashFault, PauseFault
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,15 @@ class Budget:
     ----------
     crash : int
         Crashes per run.
+    cut, pause, slow : int
+        Cuts, pauses and slow nodes per run, of anybody: wrong suspicion is legal.
     restart_within_s : float
-        Every crash that is not for good restarts within so many seconds.
+        Every crash that is not for good restarts within so many seconds; all else ends within them.
     for_good : int
         How many crashes of a run may stay without restart.
     keep : collection of str or Quorum, optional
-        Roles or ids that never crash, and quorums. ``None``: all roles but those that the protocol says it survives.
+        Roles or ids that never crash, and quorums, which count who is down, cut off or paused. ``None``: all roles but
+        those that the protocol says it survives.
     heal_s : float
         From then on there is no fault and no deviation, and everybody is up; liveness is judged after it.
     """
@@ -56,6 +59,9 @@ class Budget:
     for_good: Annotated[int, Ge(0)] = 0
     keep: frozenset[str | Quorum] | None = None
     heal_s: Annotated[float, Gt(0)] = 70.0
+    cut: Annotated[int, Ge(0)] = 1
+    pause: Annotated[int, Ge(0)] = 1
+    slow: Annotated[int, Ge(0)] = 1
 
     def __post_init__(self) -> None:
         check(self)
@@ -70,35 +76,44 @@ class Budget:
         return id.role in survives if self.keep is None else not {id.role, str(id)} & self.keep
 
     def applied(
-        self, faults: Iterable[CrashFault], ids: Collection[NodeId], survives: Collection[str]
-    ) -> tuple[tuple[CrashFault, ...], int]:
+        self, faults: Iterable[AnyMishap], ids: Collection[NodeId], survives: Collection[str]
+    ) -> tuple[tuple[AnyMishap, ...], int]:
         """Return the faults that are within the budget, in order of time, and how many were dropped."""
-        allowed, given = set(self.may_crash(ids, survives)), sorted(faults, key=lambda fault: (fault.at_s, fault.node))
-        legal: list[CrashFault] = []
+        allowed, given = set(self.may_crash(ids, survives)), sorted(faults, key=_in_time)
+        limits = {"crash": self.crash, "cut": self.cut, "pause": self.pause, "slow": self.slow}
+        legal: list[AnyMishap] = []
         for fault in given:
-            if fault.node in allowed and len(legal) < self.crash and self._fits(fault, legal, ids):
+            is_allowed = not isinstance(fault, CrashFault) or fault.node in allowed
+            has_left = sum(other.kind == fault.kind for other in legal) < limits[fault.kind]
+            if is_allowed and has_left and self._fits(fault, legal, ids):
                 legal.append(fault)
         return tuple(legal), len(given) - len(legal)
 
-    def _fits(self, fault: CrashFault, before: list[CrashFault], ids: Collection[NodeId]) -> bool:
-        if fault.restart_after_s is None:
-            if sum(other.restart_after_s is None for other in before) >= self.for_good:
+    def _fits(self, fault: AnyMishap, before: list[AnyMishap], ids: Collection[NodeId]) -> bool:
+        if fault.lasts_s is None:
+            if sum(other.lasts_s is None for other in before) >= self.for_good:
                 return False
-        elif fault.restart_after_s > self.restart_within_s:
+        elif fault.lasts_s > self.restart_within_s:
             return False
-        if fault.at_s + (fault.restart_after_s or 0.0) >= self.heal_s:
+        if fault.at_s + (fault.lasts_s or 0.0) >= self.heal_s:
             return False
-        down = {other.node for other in before if back_s(other) >= fault.at_s}
-        return fault.node not in down and self._leaves_quorums({*down, fault.node}, ids)
+        lasting = [other for other in before if other.ends_s >= fault.at_s]
+        down = {node for other in lasting if isinstance(other, CrashFault) for node in other.nodes}
+        still = {node for other in lasting if isinstance(other, PauseFault) for node in other.nodes}
+        if isinstance(fault, CrashFault | PauseFault):
+            held = down if isinstance(fault, CrashFault) else down | still
+            if fault.node in held:
+                return False
+        away = {node for other in lasting for node in other.nodes}
+        return self._leaves_quorums({*away, *fault.nodes}, ids)
 
     def _leaves_quorums(self, down: set[str], ids: Collection[NodeId]) -> bool:
         rules = [rule for rule in self.keep or () if isinstance(rule, Quorum)]
         return all(sum(id.role == rule.of and str(id) not in down for id in ids) >= rule.least for rule in rules)
 
 
-def back_s(fault: CrashFault) -> float:
-    """Return when a crashed node starts again."""
-    return float("inf") if fault.restart_after_s is None else fault.at_s + fault.restart_after_s
+def _in_time(fault: AnyMishap) -> tuple[float, str, tuple[str, ...]]:
+    return fault.at_s, fault.kind, fault.nodes or (getattr(fault, "node", ""),)
 
 
 def faults(
@@ -108,11 +123,15 @@ def faults(
     for_good: int = 0,
     keep: Iterable[str | Quorum] | None = None,
     heal_s: float = 70.0,
+    cut: int = 1,
+    pause: int = 1,
+    slow: int = 1,
 ) -> Budget:
     """Return a budget of faults; see :class:`Budget`."""
     if isinstance(keep, str):
         raise UserError(f"got {keep!r}", "faults.keep", "a set of roles or ids, such as {'server'}")
-    return Budget(crash, restart_within_s, for_good, None if keep is None else frozenset(keep), heal_s)
+    kept = None if keep is None else frozenset(keep)
+    return Budget(crash, restart_within_s, for_good, kept, heal_s, cut, pause, slow)
 
 
 @dataclass(frozen=True)

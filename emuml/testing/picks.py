@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from emuml.des.environment import Choose
-from emuml.testing.scenario import Scenario, as_text
+from emuml.testing.scenario import CrashFault, Scenario, as_text
 
 Recorded = list[tuple[str, int, float]]
 """Name, pick and time in seconds of every choice other than 0."""
@@ -38,9 +38,10 @@ class Picks:
                 self._ties.append((as_text(first), as_text(second)))
             else:
                 self._levels[item.name] = item.level(scenario.delays)
-        for fault in scenario.faults:
-            for kept in fault.keep:
-                self._levels[f"save/{fault.node}/{kept.removeprefix('save/')}"] = 1
+        for crash in scenario.faults:
+            if isinstance(crash, CrashFault):
+                kept = (name.removeprefix("save/") for name in crash.keep)
+                self._levels.update({f"save/{crash.node}/{name}": 1 for name in kept})
 
     def __call__(self, name: str, n: int) -> int:
         """Return the pick, 0 <= pick < n."""

@@ -13,56 +13,37 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from emuml.cluster.cluster import Cluster, Detection, Network, Storage
 from emuml.cluster.compute import Constant, Instant
-from emuml.cluster.faults import Crash, FaultPlan
+from emuml.cluster.faults import FaultPlan
 from emuml.errors import UserError
+from emuml.testing.mishaps import STEP_S as STEP_S
+from emuml.testing.mishaps import CrashFault as CrashFault
+from emuml.testing.mishaps import CutFault as CutFault
+from emuml.testing.mishaps import Mishap, Strict, Time
+from emuml.testing.mishaps import PauseFault as PauseFault
+from emuml.testing.mishaps import SlowFault as SlowFault
+from emuml.testing.mishaps import tenths as tenths
 
-FORMAT: Final = 2
-"""The newest format of files; 1 has one server and names no test. All of them are read."""
-STEP_S = 0.1
-"""Times of scenarios are multiples of it."""
-
-
-def tenths(time_s: Any) -> Any:
-    """Round a time to a decimal of 0.1 s."""
-    return round(time_s, 1) + 0.0 if isinstance(time_s, (int, float)) else time_s
-
-
-Time = Annotated[float, BeforeValidator(tenths), Field(ge=0, le=1e6)]
+FORMAT: Final = 3
+"""The newest format of files; 1 has one server and names no test, 2 has crashes only. All of them are read."""
 Name = tuple[str | int, ...]
 Link = tuple[str, str, int]
 Work = tuple[str, str, int]
 
 
-class Strict(BaseModel):
-    """Frozen, and without fields that nobody knows."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 class Delays(Strict):
-    """Constant base delays in seconds: of a task of load 1, a message, an operation of a disk, noticing an exit."""
+    """Constant base delays in seconds: of a task of load 1, a message, an operation of a disk, noticing an exit.
+
+    Who is silent as long as an exit takes to be noticed is suspected, and taken for dead after twice as long.
+    """
 
     compute: Time = 1.0
     network: Time = 0.3
     storage: Time = 0.3
     detector: Time = 0.5
-
-
-class CrashFault(Strict):
-    """A node stops at ``at_s``, and comes back ``restart_after_s`` later, or never.
-
-    ``keep`` names the saves that were pending then and survive, such as ``"save/TAG/0"``.
-    """
-
-    kind: Literal["crash"] = "crash"
-    node: str
-    at_s: Time
-    restart_after_s: Time | None = None
-    keep: tuple[str, ...] = ()
 
 
 class Deviation(Strict):
@@ -75,7 +56,7 @@ class Deviation(Strict):
     compute, storage : (node, tag, n), optional
         A task, or a save or load, takes ``late_s`` longer.
     verdict : (node, peer, n), optional
-        A crash of the peer is noticed ``late_s`` later.
+        A crash of the peer is noticed ``late_s`` later, or its silence taken for one.
     lost : (sender, receiver, n), optional
         Of what the sender had sent at its n-th crash, the last ``count`` messages are lost.
     tie : (name, name), optional
@@ -166,19 +147,19 @@ class Scenario(Strict):
     seed : int
         Of the protocol's own streams only; it moves no delay.
     delays : Delays
-    faults : tuple of CrashFault
+    faults : tuple of CrashFault, CutFault, PauseFault and SlowFault
     deviations : tuple of Deviation
     links : {"stream"}
         Links keep order and lose nothing.
     """
 
-    format: Annotated[Literal[1, 2], AfterValidator(lambda _: FORMAT)] = FORMAT
+    format: Annotated[Literal[1, 2, 3], AfterValidator(lambda _: FORMAT)] = FORMAT
     workers: Annotated[int, Field(ge=1)] = 2
     servers: Annotated[int, Field(ge=1)] = 1
     rounds: Annotated[int, Field(ge=1)] = 2
     seed: Annotated[int, Field(ge=0)] = 0
     delays: Delays = Delays()
-    faults: tuple[CrashFault, ...] = ()
+    faults: tuple[Mishap, ...] = ()
     deviations: tuple[Deviation, ...] = ()
     links: Literal["stream"] = "stream"
 
@@ -189,7 +170,7 @@ class Scenario(Strict):
 
     def size(self) -> tuple[Any, ...]:
         """Return what scenarios are compared by: the smaller, the simpler."""
-        times = sum(fault.at_s + (fault.restart_after_s or 0.0) + len(fault.keep) for fault in self.faults)
+        times = sum(fault.at_s + (fault.lasts_s or 0.0) + fault.extent for fault in self.faults)
         nodes, changes = self.workers + self.servers, (len(self.faults), len(self.deviations))
         return nodes, self.servers, self.rounds, *changes, self.levels, times, self.seed
 
@@ -203,13 +184,16 @@ class Scenario(Strict):
                 kept.setdefault(self._crash_of(node, now), []).append(f"save/{rest}")
             else:
                 deviations.append(deviation(asked, pick, self.delays))
-        faults = tuple(
-            fault.model_copy(update={"keep": (*fault.keep, *kept.get(i, ()))}) for i, fault in enumerate(self.faults)
-        )
-        return self.model_copy(update={"faults": faults, "deviations": tuple(deviations)})
+        faults = list(self.faults)
+        for i, names in kept.items():
+            crash = faults[i]
+            if isinstance(crash, CrashFault):
+                faults[i] = crash.model_copy(update={"keep": (*crash.keep, *names)})
+        return self.model_copy(update={"faults": tuple(faults), "deviations": tuple(deviations)})
 
     def _crash_of(self, node: str, now: float) -> int:
-        before = [i for i, fault in enumerate(self.faults) if fault.node == node and fault.at_s <= now + STEP_S / 2]
+        crashes = ((i, fault) for i, fault in enumerate(self.faults) if isinstance(fault, CrashFault))
+        before = [i for i, fault in crashes if fault.node == node and fault.at_s <= now + STEP_S / 2]
         return max(before, key=lambda i: self.faults[i].at_s, default=-1)
 
     def cluster(self) -> Cluster:
@@ -218,9 +202,7 @@ class Scenario(Strict):
 
     def fault_plan(self) -> FaultPlan:
         """Return the faults in their clock form."""
-        return FaultPlan(
-            tuple(Crash(item.node, at_s=item.at_s, restart_after_s=item.restart_after_s) for item in self.faults)
-        )
+        return FaultPlan(tuple(item.as_fault() for item in self.faults))
 
     def to_json(self, indent: int | None = None, test: str = "") -> str:
         """Return the JSON form, without what is as by default.
@@ -234,13 +216,18 @@ class Scenario(Strict):
             Which test the scenario is of, as ``FILE.py::NAME``.
         """
         form: dict[str, Any] = {
-            "format": 1 if self.servers == 1 and not test else 2,
+            "format": self._least_format(test),
             **({"test": test} if test else {}),
         }
         form |= self.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
         for fault, item in zip(self.faults, form.get("faults", ()), strict=True):
             item["kind"] = fault.kind
         return json.dumps(form, indent=indent)
+
+    def _least_format(self, test: str) -> int:
+        if any(fault.kind != "crash" for fault in self.faults):
+            return 3
+        return 1 if self.servers == 1 and not test else 2
 
     def to_file(self, path: str | Path, test: str = "") -> None:
         """Write the JSON form."""
@@ -256,7 +243,7 @@ def cluster_of(workers: int, servers: int, delays: Delays) -> Cluster:
         compute=Constant(delays.compute) if delays.compute else Instant(),
         network=Network(delays.network),
         storage=Storage(latency_s=delays.storage),
-        detection=Detection(exit_s=delays.detector),
+        detection=Detection(exit_s=delays.detector, suspect_s=delays.detector, down_s=2 * delays.detector),
     )
 
 

@@ -12,7 +12,7 @@ from itertools import combinations
 
 from emuml.errors import UserError
 from emuml.testing.oracles import OracleError
-from emuml.testing.scenario import CrashFault, Deviation, Scenario, base_of, tenths
+from emuml.testing.scenario import CrashFault, CutFault, Deviation, Scenario, base_of, tenths
 from emuml.testing.trial import Trial, Trier
 
 REPLAYS_MAX = 400
@@ -126,7 +126,7 @@ def without(now: Scenario, role: str, first: int, count: int) -> Scenario:
     kept = now.model_copy(
         update={
             f"{role}s": getattr(now, f"{role}s") - count,
-            "faults": tuple(fault for fault in now.faults if fault.node not in gone),
+            "faults": tuple(left for fault in now.faults if (left := fault.without(gone)) is not None),
             "deviations": tuple(item for item in now.deviations if not gone & set(re.split(r"[/|]", item.name))),
         }
     )
@@ -168,17 +168,33 @@ def earlier_without_a_fault(now: Scenario) -> Iterator[Scenario]:
 
 
 def shorter_faults(now: Scenario) -> Iterator[Scenario]:
-    """Shorten crashes towards half a second, and keep no pending saves."""
+    """Shorten faults towards half a second, keep no pending saves, cut fewer nodes off, and both ways."""
     for i, fault in enumerate(now.faults):
-        for kept in fault.keep:
-            yield _with_fault(now, i, keep=tuple(name for name in fault.keep if name != kept))
-        if fault.restart_after_s is not None and fault.restart_after_s > SHORT_S:
-            for back_s in (SHORT_S, fault.restart_after_s / 2):
-                yield _with_fault(now, i, restart_after_s=round(back_s, 1))
+        if isinstance(fault, CrashFault):
+            for kept in fault.keep:
+                yield _with_fault(now, i, keep=tuple(name for name in fault.keep if name != kept))
+        if fault.lasts_s is not None and fault.lasts_s > SHORT_S:
+            field = "restart_after_s" if isinstance(fault, CrashFault) else "for_s"
+            for short_s in (SHORT_S, fault.lasts_s / 2):
+                yield _with_fault(now, i, **{field: round(short_s, 1)})
+        if isinstance(fault, CutFault):
+            yield _with_fault(now, i, one_way=False)
+            yield from (_with_fault(now, i, between=smaller) for smaller in _smaller_cuts(fault))
+
+
+def _smaller_cuts(fault: CutFault) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Yield groups of one node less, or of everybody else."""
+    first, second = fault.between
+    if second:
+        yield first, ()
+    for i in range(len(first) if len(first) > 1 else 0):
+        yield first[:i] + first[i + 1 :], second
+    for i in range(len(second) if len(second) > 1 else 0):
+        yield first, second[:i] + second[i + 1 :]
 
 
 def _with_fault(now: Scenario, index: int, **changes: object) -> Scenario:
-    changed = CrashFault.model_validate({**now.faults[index].model_dump(), **changes})
+    changed = type(now.faults[index]).model_validate({**now.faults[index].model_dump(), **changes})
     return now.model_copy(update={"faults": (*now.faults[:index], changed, *now.faults[index + 1 :])})
 
 

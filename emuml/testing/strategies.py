@@ -10,7 +10,8 @@ from hypothesis import target
 from hypothesis.control import currently_in_test_context
 from hypothesis.errors import InvalidArgument
 
-from emuml.testing.scenario import CrashFault, Delays, Deviation, Scenario, base_of
+from emuml.testing.mishaps import AnyMishap, CrashFault, CutFault, PauseFault
+from emuml.testing.scenario import Delays, Deviation, Scenario, base_of
 from emuml.testing.trial import Trial, Trier
 
 _LEVELS = 5
@@ -23,6 +24,8 @@ def scenarios(
     rounds: tuple[int, int] = (1, 4),
     servers: tuple[int, int] = (1, 1),
     crash: int = 2,
+    cut: int = 0,
+    pause: int = 0,
     deviations: int = 4,
     messages: tuple[str, ...] = (),
     tag: str = "gradient",
@@ -34,8 +37,8 @@ def scenarios(
     Parameters
     ----------
     workers, rounds, servers : (least, most)
-    crash, deviations : int
-        How many at most.
+    crash, cut, pause, deviations : int
+        How many at most; anybody may be cut off from all others, or stand still.
     messages : tuple of str
         Names of message types whose delay may deviate, besides tasks.
     tag : str
@@ -48,7 +51,9 @@ def scenarios(
     plain = Scenario(
         workers=draw(st.integers(*workers)), servers=draw(st.integers(*servers)), rounds=draw(st.integers(*rounds))
     )
-    faults = draw(st.lists(_crashes(plain, roles, horizon_s), max_size=crash))
+    faults: list[AnyMishap] = [*draw(st.lists(_crashes(plain, roles, horizon_s), max_size=crash))]
+    for most, kind in ((cut, _cuts), (pause, _pauses)):
+        faults += draw(st.lists(kind(plain, horizon_s), max_size=most)) if most else []
     deviating = draw(st.lists(_deviations(plain, messages, tag), max_size=deviations, unique_by=lambda item: item.name))
     changes: dict[str, Any] = {"faults": tuple(faults), "deviations": tuple(deviating)}
     return plain.model_copy(update={**changes, "seed": draw(st.integers(0, 3))})
@@ -67,15 +72,34 @@ def aimed(trier: Trier, scenario: Scenario) -> Trial:
     return trial
 
 
+def _counts(plain: Scenario) -> dict[str, int]:
+    return {"worker": plain.workers, "server": plain.servers}
+
+
 def _tenths(least: int, most: int) -> st.SearchStrategy[float]:
     return st.integers(least, most).map(lambda n: n / 10)
 
 
 def _crashes(plain: Scenario, roles: tuple[str, ...], horizon_s: float) -> st.SearchStrategy[CrashFault]:
-    counts = {"worker": plain.workers, "server": plain.servers}
+    counts = _counts(plain)
     names = [f"{role}-{i}" for role in sorted(roles, key="worker".__ne__) for i in range(counts.get(role, 1))]
     at_s, back_s = _tenths(0, int(10 * horizon_s)), _tenths(1, 50)
     return st.builds(CrashFault, node=st.sampled_from(names), at_s=at_s, restart_after_s=back_s)
+
+
+def _nodes(plain: Scenario) -> st.SearchStrategy[str]:
+    workers, servers = ([f"{role}-{i}" for i in range(n)] for role, n in _counts(plain).items())
+    return st.sampled_from([*workers, *servers])
+
+
+def _cuts(plain: Scenario, horizon_s: float) -> st.SearchStrategy[CutFault]:
+    between = st.tuples(st.tuples(_nodes(plain)), st.just(()))
+    at_s, for_s = _tenths(0, int(10 * horizon_s)), _tenths(1, 50)
+    return st.builds(CutFault, between=between, at_s=at_s, for_s=for_s, one_way=st.booleans())
+
+
+def _pauses(plain: Scenario, horizon_s: float) -> st.SearchStrategy[PauseFault]:
+    return st.builds(PauseFault, node=_nodes(plain), at_s=_tenths(0, int(10 * horizon_s)), for_s=_tenths(1, 50))
 
 
 def _deviations(plain: Scenario, messages: tuple[str, ...], tag: str) -> st.SearchStrategy[Deviation]:

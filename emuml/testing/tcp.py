@@ -1,18 +1,21 @@
 """A scenario over TCP, in its logical form: crashes strike where the emulated run had logged as much.
 
 Wall-clock times mean nothing to a real run, so a crash at a time becomes a crash at the last count that was logged
-before it, and a restart one at the last count before that. Deviations cannot be forced and are dropped.
+before it, and a restart one at the last count before that. Deviations cannot be forced and are dropped; faults that the
+runtime cannot execute are refused by name.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from emuml.cluster.cluster import Cluster
-from emuml.cluster.faults import After, Crash, FaultPlan
+from emuml.cluster.faults import After, Crash, Fault, FaultPlan
 from emuml.outcome import Run
+from emuml.testing.mishaps import AnyMishap, CrashFault
 from emuml.testing.oracles import Judge
 from emuml.testing.scenario import Scenario
 from emuml.testing.trial import Trial, Trier
@@ -41,10 +44,17 @@ def logical(scenario: Scenario, emulated: Run, counter: str = COUNTER) -> FaultP
     """
     logs = [(row[0], row[3][counter]) for row in emulated.trace.rows if row[2] == "log" and counter in row[3]]
     times = [float(time_s) for time_s, _ in logs]
-    return FaultPlan(tuple(_crash(fault, logs, times, counter) for fault in scenario.faults))
+    return FaultPlan(tuple(_struck(fault, logs, times, counter) for fault in scenario.faults))
 
 
-def _crash(fault: Any, logs: Sequence[tuple[float, Any]], times: list[float], counter: str) -> Crash:
+def _struck(fault: AnyMishap, logs: Sequence[tuple[float, Any]], times: list[float], counter: str) -> Fault:
+    if isinstance(fault, CrashFault):
+        return _crash(fault, logs, times, counter)
+    struck = _last(logs, times, fault.at_s, counter)
+    return replace(fault.as_fault(), **({} if struck is None else {"at_s": None, "after": struck}))
+
+
+def _crash(fault: CrashFault, logs: Sequence[tuple[float, Any]], times: list[float], counter: str) -> Crash:
     struck = _last(logs, times, fault.at_s, counter)
     back: After | None = None
     if fault.restart_after_s is not None:

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 import emuml.testing as et
 from emuml.errors import UserError
 from emuml.node import NodeId
-from emuml.testing.budget import back_s
 from emuml.testing.scenario import CrashFault
 
 IDS = [NodeId("server", 0), *(NodeId("worker", i) for i in range(4))]
@@ -75,6 +74,31 @@ def test_what_is_left_is_legal_and_stays_legal(faults, most, least):
     assert budget.applied(legal, IDS, ()) == (legal, 0)
     assert len(legal) <= most
     for fault in legal:
-        down = {other.node for other in legal if other.at_s <= fault.at_s <= back_s(other)}
+        down = {other.node for other in legal if other.at_s <= fault.at_s <= other.ends_s}
         assert len(down) <= 4 - least
         assert "server-0" not in down
+
+
+def test_cuts_and_pauses_count_against_quorums_and_each_kind_has_a_limit_of_its_own():
+    cut = et.CutFault(between=(("worker-0",), ()), at_s=1.0, for_s=4.0)
+    pause = et.PauseFault(node="worker-1", at_s=2.0, for_s=1.0)
+    crash = CrashFault(node="worker-2", at_s=2.5, restart_after_s=1.0)
+    later = et.PauseFault(node="worker-3", at_s=6.0, for_s=1.0)
+    slow = et.SlowFault(node="worker-3", at_s=2.0, for_s=1.0)
+    given = (cut, pause, crash, later, slow)
+
+    free = et.faults(keep=(), pause=2)
+    assert free.applied(given, IDS, ()) == (tuple(sorted(given, key=lambda fault: (fault.at_s, fault.kind))), 0)
+    two = et.faults(keep={et.quorum(3, of="worker")}, pause=2)
+    assert two.applied(given, IDS, ()) == ((cut, slow, later), 2)
+    assert et.faults(keep=(), cut=0, slow=0).applied(given, IDS, ()) == ((pause, crash), 3)
+
+
+def test_what_is_down_or_stands_still_does_not_pause_and_all_ends_before_the_healing():
+    budget = et.faults(keep=(), pause=9, heal_s=20.0)
+    crash = CrashFault(node="worker-0", at_s=1.0, restart_after_s=2.0)
+    pauses = [et.PauseFault(node="worker-0", at_s=at_s, for_s=2.0) for at_s in (2.0, 3.0, 3.5, 5.0, 5.5, 6.0, 18.5)]
+
+    legal, dropped = budget.applied([crash, *pauses], IDS, ())
+    assert [fault.at_s for fault in legal] == [1.0, 3.5, 6.0]
+    assert dropped == 5

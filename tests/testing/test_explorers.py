@@ -13,6 +13,7 @@ from tests.testing.keeper import Torn, durable, nodes, whole
 
 NAMES = ["portfolio", "fifo", "random", "swarm", "sparse"]
 CLUSTERS = et.clusters(workers=(2, 3), rounds=(1, 3))
+CRASHES = et.faults(cut=0, pause=0, slow=0, keep={"client"})
 
 
 def trials(name, seed=0, count=25, budget=None, make=None):
@@ -38,9 +39,25 @@ def test_runs_stay_within_ranges_and_budget(name):
     for trial in found:
         assert 2 <= trial.scenario.workers <= 3
         assert 1 <= trial.scenario.rounds <= 3
-        assert len(trial.scenario.faults) <= 1
-        assert all(fault.node == "keeper-0" for fault in trial.scenario.faults)
+        kinds = [fault.kind for fault in trial.scenario.faults]
+        assert max(map(kinds.count, kinds), default=0) <= 1
+        assert all(fault.node == "keeper-0" for fault in trial.scenario.faults if fault.kind == "crash")
     assert any(trial.scenario.faults for trial in found)
+
+
+def test_cuts_pauses_and_slow_nodes_are_explored_with_crashes_and_move_no_pick():
+    (_, many), (_, none) = trials("swarm", count=60), trials("swarm", count=60, budget=CRASHES)
+    assert {fault.kind for trial in many for fault in trial.scenario.faults} == {"crash", "cut", "pause", "slow"}
+    for one, other in zip(many, none, strict=True):
+        assert [fault for fault in one.scenario.faults if fault.kind == "crash"] == list(other.scenario.faults)
+
+
+def test_the_grid_has_cuts_and_pauses_long_enough_for_suspicion_and_for_a_verdict():
+    _, found = trials("fifo", count=500)
+    told = {row[4] for trial in found for row in trial.run.trace.rows if row[2] == "peer"}
+    assert told == {"up", "suspect", "down", "restarted"}
+    lives = [trial for trial in found if not trial.run.trace.of("crash")]
+    assert any(row.details["state"] == "down" for trial in lives for row in trial.run.trace.of("peer"))
 
 
 def test_the_first_run_is_the_plain_one():

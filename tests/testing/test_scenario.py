@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import emuml.testing as et
-from emuml.cluster.faults import Crash
+from emuml.cluster.faults import Crash, FaultPlan, Hang, Partition, SlowNode
 from emuml.errors import UserError
 from emuml.testing.picks import Picks
 from emuml.testing.scenario import CrashFault, Deviation, Scenario, as_name, as_text, load_stored, parsed
@@ -67,12 +67,18 @@ def test_scenarios_survive_json_and_files(tmp_path):
 @pytest.mark.parametrize(
     ("text", "field"),
     [
-        ('{"format": 3}', "format"),
+        ('{"format": 4}', "format"),
         ('{"wrokers": 2}', "wrokers"),
         ('{"workers": 0}', "workers"),
         ('{"servers": 0}', "servers"),
         ('{"links": "datagram"}', "links"),
-        ('{"faults": [{"kind": "cut", "node": "worker-1", "at_s": 1}]}', "faults.0.kind"),
+        ('{"faults": [{"kind": "cutt", "node": "worker-1", "at_s": 1}]}', "faults.0"),
+        ('{"faults": [{"kind": "cut", "at_s": 1, "for_s": 2}]}', "faults.0.cut.between"),
+        ('{"faults": [{"kind": "pause", "node": "worker-1", "at_s": 1, "for_s": 0}]}', "faults.0.pause.for_s"),
+        (
+            '{"faults": [{"kind": "slow", "node": "worker-1", "at_s": 1, "for_s": 1, "factor": 1}]}',
+            "faults.0.slow.factor",
+        ),
         ('{"deviations": [{"late_s": 1.0}]}', "deviations.0"),
         ('{"deviations": [{"compute": ["w-0", "t", 0], "storage": ["w-0", "t", 0]}]}', "deviations.0"),
     ],
@@ -140,3 +146,23 @@ def test_smaller_is_fewer_nodes_then_rounds_then_faults_then_deviations():
     one = FULL.model_copy(update={"deviations": FULL.deviations[:1]})
     assert Scenario(rounds=9).size() < Scenario(workers=3).size() < Scenario(servers=2).size()
     assert Scenario(workers=2, rounds=9).size() < Scenario(workers=3).size() < one.size() < FULL.size()
+
+
+def test_cuts_pauses_and_slow_nodes_are_faults_of_the_newest_format():
+    text = (
+        '{"format": 3, "faults": [{"kind": "cut", "between": [["worker-1"], []], "at_s": 6.0, "for_s": 4.0},'
+        ' {"kind": "pause", "node": "server-0", "at_s": 1.04, "for_s": 0.5},'
+        ' {"kind": "slow", "node": "worker-0", "factor": 3, "at_s": 2.0, "for_s": 1.0}]}'
+    )
+    scenario = parsed(text)
+
+    assert parsed(scenario.to_json()) == scenario
+    assert json.loads(scenario.to_json())["format"] == 3
+    assert [fault.ends_s for fault in scenario.faults] == [10.0, 1.5, 3.0]
+    assert scenario.fault_plan() == FaultPlan(
+        (
+            Partition(("worker-1",), (), 4.0, at_s=6.0),
+            Hang("server-0", 0.5, at_s=1.0),
+            SlowNode("worker-0", 3.0, 1.0, at_s=2.0),
+        )
+    )

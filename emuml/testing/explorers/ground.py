@@ -11,7 +11,8 @@ from emuml.des.environment import Choose
 from emuml.errors import UserError
 from emuml.streams import generator
 from emuml.testing.budget import Clusters
-from emuml.testing.scenario import STEP_S, CrashFault, Scenario
+from emuml.testing.mishaps import STEP_S, AnyMishap, CrashFault, CutFault, PauseFault, SlowFault
+from emuml.testing.scenario import Scenario
 from emuml.testing.trial import Trier
 
 _BLOCK = 256
@@ -43,6 +44,7 @@ class Draws:
 class Plain:
     """What the run without any fault or deviation has: who may crash, when things happen, which choices there are."""
 
+    nodes: list[str]
     may_crash: list[str]
     moments: list[float]
     asked: list[tuple[str, int]]
@@ -98,7 +100,8 @@ class Ground:
         survives: Collection[str] = self.trier.subject.survives(built.protocol)
         run = self.trier.run(scenario, note).run
         moments = sorted({round(row[0], 1) for row in run.trace.rows})
-        return Plain(self.trier.budget.may_crash(built.roster.ids, survives), moments, asked, run.duration_s)
+        may_crash = self.trier.budget.may_crash(built.roster.ids, survives)
+        return Plain([str(id) for id in built.roster.ids], may_crash, moments, asked, run.duration_s)
 
     def smallest(self) -> Scenario:
         """Return the least scenario of the ranges that fits."""
@@ -131,15 +134,32 @@ class Ground:
     def crash(self, draws: Draws, plain: Plain, longest_s: float) -> CrashFault:
         """Return a crash, half of the time near a moment at which something happens."""
         node = plain.may_crash[draws.below(len(plain.may_crash))]
+        at_s, back_s = self._when(draws, plain, longest_s)
+        restarts = not self.trier.budget.for_good or draws.uniform() < 0.7
+        return CrashFault(node=node, at_s=at_s, restart_after_s=back_s if restarts else None)
+
+    def _when(self, draws: Draws, plain: Plain, longest_s: float) -> tuple[float, float]:
+        """Return when a fault begins, and how long it lasts."""
         horizon_s = 1.5 * plain.duration_s + 1.0
         if draws.uniform() < 0.5:
             at_s = plain.moments[draws.below(len(plain.moments))] + STEP_S * (draws.below(3) - 1)
         else:
             at_s = draws.uniform() * horizon_s
-        budget = self.trier.budget
-        back_s = max(STEP_S, draws.uniform() * min(longest_s, budget.restart_within_s))
-        restarts = not budget.for_good or draws.uniform() < 0.7
-        return CrashFault(node=node, at_s=max(0.0, at_s), restart_after_s=back_s if restarts else None)
+        lasts_s = max(STEP_S, draws.uniform() * min(longest_s, self.trier.budget.restart_within_s))
+        return max(0.0, at_s), lasts_s
+
+    def disturbed(self, name: str, scenario: Scenario, longest_s: float = 5.0) -> Scenario:
+        """Return the scenario with cuts, pauses and slow nodes, too, each kind in half of all runs.
+
+        They are drawn from a stream of their own, so that the crashes and picks of a run do not depend on them.
+        """
+        budget, plain, draws = self.trier.budget, self.plain(scenario), Draws(self.seed, f"{name}/disturbed")
+        found: list[AnyMishap] = []
+        for make, most in ((_cut, budget.cut), (_pause, budget.pause), (_slow, budget.slow)):
+            for _ in range(draws.between(0, most)):
+                at_s, lasts_s = self._when(draws, plain, longest_s)
+                found.append(make(draws, plain.nodes, at_s, lasts_s))
+        return scenario.model_copy(update={"faults": (*scenario.faults, *found)}) if found else scenario
 
     def crashes(self, draws: Draws, scenario: Scenario, most: int, longest_s: float = 5.0) -> Scenario:
         """Return the scenario with 0 to ``most`` crashes."""
@@ -147,3 +167,20 @@ class Ground:
         count = draws.between(0, min(most, self.trier.budget.crash)) if plain.may_crash else 0
         found = tuple(self.crash(draws, plain, longest_s) for _ in range(count))
         return scenario.model_copy(update={"faults": found})
+
+
+def _cut(draws: Draws, nodes: list[str], at_s: float, for_s: float) -> CutFault:
+    """Return a cut between one node and another one, or everybody else; one of four is of one direction."""
+    first = nodes[draws.below(len(nodes))]
+    others = [node for node in nodes if node != first]
+    second = (others[draws.below(len(others))],) if others and draws.uniform() < 0.5 else ()
+    return CutFault(between=((first,), second), at_s=at_s, for_s=for_s, one_way=draws.uniform() < 0.25)
+
+
+def _pause(draws: Draws, nodes: list[str], at_s: float, for_s: float) -> PauseFault:
+    return PauseFault(node=nodes[draws.below(len(nodes))], at_s=at_s, for_s=for_s)
+
+
+def _slow(draws: Draws, nodes: list[str], at_s: float, for_s: float) -> SlowFault:
+    node, factor = nodes[draws.below(len(nodes))], (2, 4, 16)[draws.below(3)]
+    return SlowFault(node=node, factor=factor, at_s=at_s, for_s=for_s)

@@ -18,6 +18,7 @@ class Random:
         """See :class:`Explorer`."""
         draws = Draws(self._ground.seed, f"random/{index}")
         scenario = self._ground.crashes(draws, self._ground.scenario(draws), CRASHES_MAX)
+        scenario = self._ground.disturbed(f"random/{index}", scenario)
         uniform = draws.uniform
 
         def choose(name: str, n: int) -> int:

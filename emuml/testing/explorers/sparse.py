@@ -23,4 +23,5 @@ class Sparse:
             name, n = asked[draws.below(len(asked))]
             picks[name] = 1 + draws.below(n - 1)
         scenario = self._ground.crashes(draws, scenario, self._ground.trier.budget.crash)
+        scenario = self._ground.disturbed(f"sparse/{index}", scenario)
         return Proposal(scenario, lambda name, n: min(picks.get(name, 0), n - 1))

@@ -26,6 +26,7 @@ class Swarm:
         extreme = draws.uniform() < 0.5
         longest_s = LENGTHS_S[draws.below(len(LENGTHS_S))]
         scenario = self._ground.crashes(draws, scenario, draws.between(0, 4), longest_s)
+        scenario = self._ground.disturbed(f"swarm/{index}", scenario, longest_s)
         uniform = draws.uniform
 
         def choose(name: str, n: int) -> int:
