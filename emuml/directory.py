@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from emuml.node import NodeId
-from emuml.roster import Roster
+from emuml.roster import Ids, Roster
 
 
 class Directory:
@@ -25,14 +26,16 @@ class Directory:
 
     def __init__(self, roster: Roster, talks_to: Mapping[str, frozenset[str] | None]) -> None:
         self.roster = roster
-        self.ids = frozenset(roster.ids)
-        roles = sorted({node.role for node in roster.ids})
+        self.ids = roster.ids if isinstance(roster.ids, Ids) else frozenset(roster.ids)
+        roles = sorted(roster.roles)
         self.linked = {role: frozenset(r for r in roles if _linked(role, r, talks_to)) for role in roles}
 
     def peers(self, node: NodeId, role: str) -> tuple[NodeId, ...]:
         """Return all ids of a role in roster order, without ``node`` itself, whatever their state."""
         ids = self.roster.of(role)
-        return tuple(peer for peer in ids if peer != node) if node.role == role else ids
+        if node.role == role:
+            return tuple(peer for peer in ids if peer != node)
+        return cast("tuple[NodeId, ...]", ids)  # or, of a roster that keeps no ids, a sequence that makes them
 
     def neighbours(self, node: NodeId) -> tuple[NodeId, ...]:
         """Return the ids that ``node`` has links to, in roster order, without itself."""

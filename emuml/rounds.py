@@ -40,17 +40,32 @@ class Answers:
         Gives what a worker said; on the emulator it is made only when it is read.
     """
 
-    def __init__(self, workers: NDArray[np.int64], value: Callable[[int], Array | Deferred]) -> None:
-        self.workers = workers
-        self._value = value
+    def __init__(self, workers: NDArray[np.int64] | None, value: Callable[[int], Array | Deferred]) -> None:
+        self._workers, self._value = workers, value
+        self._flags: NDArray[np.bool_] | None = None
 
     @classmethod
     def of(cls, values: Mapping[int, Array]) -> Answers:
         """Return the answers that arrived one by one, by worker."""
         return cls(np.array(sorted(values), np.int64), values.__getitem__)
 
+    @classmethod
+    def among(cls, flags: NDArray[np.bool_], value: Callable[[int], Array | Deferred]) -> Answers:
+        """Return the answers of those workers whose flag is set, shape (workers,)."""
+        found = cls(None, value)
+        found._flags = flags
+        return found
+
+    @property
+    def workers(self) -> NDArray[np.int64]:
+        """Who answered, ascending."""
+        if self._workers is None:
+            assert self._flags is not None
+            self._workers = np.flatnonzero(self._flags)
+        return self._workers
+
     def __len__(self) -> int:
-        return len(self.workers)
+        return len(self.workers) if self._flags is None else int(np.count_nonzero(self._flags))
 
     def combine(self, weights: NDArray[np.float64]) -> NDArray[Any] | None:
         """Return the weighted sum, added in the order of the workers; answers of weight 0 are not read.

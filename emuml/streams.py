@@ -19,6 +19,7 @@ from emuml import _kernels
 from emuml.errors import UserError
 
 _WORD = (1 << 64) - 1
+_TOGETHER = 1 << 16
 
 
 def stream_key(seed: int, node: str, stream: str) -> int:
@@ -78,9 +79,13 @@ def stream_keys(seed: int, node: str, stems: str, count: int) -> tuple[NDArray[n
     True
     """
     head = _stream_head(seed, node) + stems.encode()
-    digests = b"".join([_digest(head + b"%d" % number) for number in range(count)])
-    keys = np.frombuffer(digests, "<u8").astype(np.uint64).reshape(count, 2)
-    return np.ascontiguousarray(keys[:, 0]), np.ascontiguousarray(keys[:, 1])
+    lows, highs = np.empty(count, np.uint64), np.empty(count, np.uint64)
+    for first in range(0, count, _TOGETHER):  # as many digests as objects: all at once they would outweigh the keys
+        numbers = range(first, min(first + _TOGETHER, count))
+        digests = b"".join([_digest(head + b"%d" % number) for number in numbers])
+        keys = np.frombuffer(digests, "<u8").reshape(len(numbers), 2)
+        lows[first : numbers.stop], highs[first : numbers.stop] = keys[:, 0], keys[:, 1]
+    return lows, highs
 
 
 def generator(seed: int, node: str, stream: str) -> np.random.Generator:

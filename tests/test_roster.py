@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emuml.directory import Directory
 from emuml.errors import UserError
 from emuml.node import NodeId
-from emuml.roster import Roster, group_by_role
+from emuml.roster import Ids, Roster, group_by_role
 from emuml.stopping import Never, Rounds
 
 
@@ -36,3 +37,34 @@ def test_grouping_keeps_everybody_in_order(ids):
     assert all(node.role == role for role, nodes in groups.items() for node in nodes)
     assert [node for node in ids if node.role == "a"] == list(groups.get("a", ()))
     assert sum(map(len, groups.values())) == len(ids)
+
+
+def test_ids_by_counts_are_those_of_a_tuple():
+    kept, made = Roster.of_counts(server=2, worker=5), Ids({"worker": 5, "idle": 0, "server": 2})
+    roster = Roster(made)
+
+    assert tuple(made) == kept.ids
+    assert [made[i] for i in range(-7, 7)] == [*kept.ids, *kept.ids]
+    assert made[1:4] == kept.ids[1:4]
+    assert all(id in made for id in kept.ids)
+    assert NodeId("worker", 5) not in made
+    assert NodeId("idle", 0) not in made
+    assert (roster.roles, tuple(roster.of("worker")), roster.of("idle")) == (kept.roles, kept.of("worker"), ())
+    assert hash(made) == hash(Ids({"server": 2, "idle": 0, "worker": 5}))
+    with pytest.raises(IndexError):
+        made[7]
+
+
+def test_a_directory_of_ids_by_counts_answers_as_one_of_a_tuple():
+    links = {"server": frozenset({"worker"}), "worker": frozenset()}
+    server = NodeId("server", 0)
+
+    found = [
+        Directory(r, links) for r in (Roster.of_counts(server=1, worker=3), Roster(Ids({"server": 1, "worker": 3})))
+    ]
+
+    for ask in (
+        lambda one: list(one.peers(server, "worker")), lambda one: one.neighbours(server),
+        lambda one: one.why_not(server, NodeId("worker", 3)), lambda one: one.why_not(server, NodeId("worker", 2)),
+    ):  # fmt: skip
+        assert ask(found[0]) == ask(found[1])

@@ -10,6 +10,7 @@ class Pool:
         bandwidth_bps: float,
         up: Callable[[int, int, bool], int],
         down: Callable[[int, int], int],
+        still_max: int,
     ) -> None: ...
     @property
     def now_s(self) -> float: ...

@@ -16,7 +16,6 @@ cdef enum:
     GOES_ON = 3  # its push reaches the server, and it goes on meanwhile
     READS = 4  # its push reaches the server, and it waits for parameters
     KINDS = 8
-    STILL_MAX = 1000000  # events of one instant
 
 cdef struct Happening:
     double at_s
@@ -34,6 +33,7 @@ cdef class Pool:
     cdef readonly double now_s
     cdef readonly int64_t still
     cdef readonly bint is_stuck
+    cdef int64_t still_max
     cdef object rows, up, down, starter
     cdef double latency_s, bandwidth_bps
     cdef Py_ssize_t workers
@@ -52,11 +52,11 @@ cdef class Pool:
     cdef int64_t* left
     cdef int64_t first, count, most
 
-    def __cinit__(self, Py_ssize_t workers, rows, double latency_s, double bandwidth_bps, up, down):
+    def __cinit__(self, Py_ssize_t workers, rows, double latency_s, double bandwidth_bps, up, down, int64_t still_max):
         cdef Py_ssize_t worker
         self.workers, self.rows, self.up, self.down = workers, rows, up, down
         self.latency_s, self.bandwidth_bps = latency_s, bandwidth_bps
-        self.held, self.most = [], rows.most
+        self.held, self.most, self.still_max = [], rows.most, still_max
         self.room, self.ring_room = workers + 64, 64
         self.clock = <int64_t*>PyMem_Malloc(workers * sizeof(int64_t))
         self.last = <int64_t*>PyMem_Malloc(workers * sizeof(int64_t))
@@ -110,7 +110,7 @@ cdef class Pool:
         start = self.start
         while self.take(&now):
             self.still = self.still + 1 if now.at_s == last_s else 0
-            if self.still > STILL_MAX:
+            if self.still > self.still_max:
                 self.is_stuck = True
                 return
             last_s = now.at_s

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from emuml import effects as fx
 from emuml.blocks import Saved
+from emuml.des.emulator import LIVELOCK_EVENTS
 from emuml.directory import Directory
 from emuml.errors import ContractError, EmumlError, RunFailed
 from emuml.life import Life
@@ -36,6 +37,11 @@ class Served(Protocol):
     def factory(self) -> Factory:
         """Makes its node."""
         ...
+
+
+def most_at_once(workers: int) -> int:
+    """Return how many events may fall on one instant before it is said that time stands still."""
+    return max(LIVELOCK_EVENTS, 10 * workers)
 
 
 class ArrayTier:

@@ -24,13 +24,16 @@ class Drawing:
 
     def __init__(self, law: ComputeModel, seed: int, loads: Floats) -> None:
         self._fill = durations(law, seed, len(loads))
-        self._loads, of_load = np.unique(loads, return_inverse=True)
-        self._those = [np.flatnonzero(of_load == i) for i in range(1, len(self._loads))]
-        self._spare = np.empty(len(loads) if self._those else 0)
+        self._least = float(loads.min())
+        self._others: dict[float, NDArray[np.int64]] = {}
+        if loads.max() > self._least:
+            found, of_load = np.unique(loads, return_inverse=True)
+            self._others = {load: np.flatnonzero(of_load == i) for i, load in enumerate(found.tolist()) if i}
+        self._spare = np.empty(len(loads) if self._others else 0)
 
     def fill(self, draw: int, out: Floats) -> None:
         """Write the seconds that each worker takes for a draw, shape (workers,)."""
-        self._fill(draw, float(self._loads[0]), out)
-        for load, those in zip(self._loads[1:].tolist(), self._those, strict=True):
+        self._fill(draw, self._least, out)
+        for load, those in self._others.items():
             self._fill(draw, load, self._spare)
             out[those] = self._spare[those]

@@ -12,9 +12,6 @@ from typing import Any
 
 from emuml.des.rows import Rows
 
-STILL_MAX = 1_000_000
-"""More events of one instant than any run needs that gets on."""
-
 READ, VIEW, END, GOES_ON, READS = range(5)
 """A read reaches the server; parameters reach a worker; it ends an iteration; its push reaches the server, and it goes
 on meanwhile or waits for parameters."""
@@ -40,9 +37,13 @@ class Pool:
         Of each link and direction; 0 means that size costs nothing, and is not asked for.
     up, down : callables
         Sizes of messages.
+    still_max : int
+        More events of one instant are no progress.
     """
 
-    def __init__(self, workers: int, rows: Rows, latency_s: float, bandwidth_bps: float, up: Up, down: Down) -> None:
+    def __init__(
+        self, workers: int, rows: Rows, latency_s: float, bandwidth_bps: float, up: Up, down: Down, still_max: int
+    ) -> None:
         self.now_s = 0.0
         self._rows = rows
         self._latency_s, self._bandwidth_bps, self._up, self._down = latency_s, bandwidth_bps, up, down
@@ -50,7 +51,7 @@ class Pool:
         self._up_free_s, self._down_free_s = [0.0] * workers, [0.0] * workers
         self._heap: list[tuple[float, int, int, int]] = []
         self._number = self.still = 0
-        self.is_stuck = False
+        self.is_stuck, self._still_max = False, still_max
 
     def ask(self) -> None:
         """Let all workers ask for parameters, in their order."""
@@ -83,7 +84,7 @@ class Pool:
         start, last_s = self.start, -1.0
         while self._heap:
             self.still = self.still + 1 if self._heap[0][0] == last_s else 0
-            if self.still > STILL_MAX:
+            if self.still > self._still_max:
                 self.is_stuck = True
                 return
             self.now_s, _, kind, worker = heappop(self._heap)

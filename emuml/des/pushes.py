@@ -12,7 +12,7 @@ from emuml import switches
 from emuml._kernels import built
 from emuml.cluster.cluster import Cluster, Network
 from emuml.context import Context, retire
-from emuml.des.array_tier import ArrayTier
+from emuml.des.array_tier import ArrayTier, most_at_once
 from emuml.des.pool import Pool as PurePool
 from emuml.des.rows import Rows
 from emuml.errors import Deadlock, Livelock, NodeFailed, RunFailed
@@ -53,7 +53,8 @@ class PushTier(ArrayTier):
         rows, network = Rows(cluster.compute, roster.seed, nodes.costs() / unit_cost), cluster.network
         sizes = self._server.up_bytes, self._server.down_bytes
         kind = pool or default_pool()
-        self._pool = kind(cluster.workers, rows, network.latency_s, network.bandwidth_bps or 0.0, *sizes)
+        links, still_max = (network.latency_s, network.bandwidth_bps or 0.0), most_at_once(cluster.workers)
+        self._pool = kind(cluster.workers, rows, *links, *sizes, still_max)
 
     def now_s(self) -> float:
         """See :class:`ArrayTier`."""

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from emuml import effects as fx
 from emuml.cluster.cluster import Cluster, Network
-from emuml.des.array_tier import ArrayTier, Unordered
+from emuml.des.array_tier import ArrayTier, Unordered, most_at_once
 from emuml.des.drawing import Drawing
-from emuml.des.emulator import LIVELOCK_EVENTS
 from emuml.des.late import Late
 from emuml.errors import ContractError, Livelock
 from emuml.lazy import Deferred
@@ -131,7 +130,7 @@ class RoundTier(ArrayTier):
         work = self._work_on(question, asked_s)
         closed_s, is_used = self._decide(work)
         self._pass(closed_s)
-        answers = Answers(np.flatnonzero(is_used), partial(self._value, question))
+        answers = Answers.among(is_used, partial(self._value, question))
         self.step(fx.Handed("answered", (answers, self._count_late())))
         if self.result.stopped is None:
             self._go_on(work, ~is_used)
@@ -143,12 +142,13 @@ class RoundTier(ArrayTier):
             # Work that ends as the question arrives ends before it if it began before the question was sent.
             is_ready = (self._free_s < asked_s) | ((self._free_s == asked_s) & (self._began_s < self._now))
             start_s = np.maximum(asked_s, self._free_s)
-        finish_s = left_s = start_s + self._seconds
+        finish_s = left_s = np.add(start_s, self._seconds, out=self._seconds)
         if self._network.bandwidth_bps is not None:
             assert self._link_free_s is not None
             answer = self._nodes.answer(question, self._value(question, 0))
             left_s = np.maximum(finish_s, self._link_free_s) + 8 * size_bytes(answer) / self._network.bandwidth_bps
-        return _Work(asked_s, is_ready, start_s, finish_s, left_s, left_s + self._network.latency_s)
+        arrival_s = left_s + self._network.latency_s if self._network.latency_s else left_s
+        return _Work(asked_s, is_ready, start_s, finish_s, left_s, arrival_s)
 
     def _decide(self, work: _Work) -> tuple[float, NDArray[np.bool_]]:
         """Return when the round closes, and whose answers close it.
@@ -169,7 +169,7 @@ class RoundTier(ArrayTier):
     def _pass(self, now_s: float) -> None:
         """Let time pass, and see that it does."""
         self._still = self._still + 3 * self._workers if now_s == self._now else 0
-        if self._still > LIVELOCK_EVENTS:
+        if self._still > most_at_once(self._workers):
             raise Livelock(now_s, self._still, self.life.describe())
         self._now = now_s
 

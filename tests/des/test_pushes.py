@@ -185,7 +185,7 @@ def test_pools_agree_on_whatever_a_server_does(script, network):
     for pool in POOLS:
         log = Log([list(orders) for orders in script])
         times = Rows(Constant(0.25), 0, np.array([1.0, 1.0, 2.0, 3.0]))
-        one = pool(4, times, network.latency_s, network.bandwidth_bps or 0.0, log.up_bytes, log.down_bytes)
+        one = pool(4, times, network.latency_s, network.bandwidth_bps or 0.0, log.up_bytes, log.down_bytes, 10**6)
         one.ask()
         one.run(SimpleNamespace(now=None), [], log.asked, log.pushed, None)
         found.append((log.calls, one.now_s))

@@ -71,7 +71,7 @@ class GradientCoding:
         check(self)
 
     def _built(self, roster: Roster) -> GroupCode:
-        if roster.of("server") != (SERVER,):
+        if tuple(roster.of("server")) != (SERVER,):
             raise UserError(f"got {len(roster.of('server'))} servers", "cluster.servers", "1 for gradient coding")
         return self.code.build(len(roster.of("worker")), roster.seed, self.collect)
 
