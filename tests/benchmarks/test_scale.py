@@ -46,6 +46,3 @@ def test_figures_of_speeds_have_targets() -> None:
 
     assert all(figure.target == 3.5 and figure.ratio is not None for figure in found.values())
     assert scale.covered(40, 2).iterations == 80
-    assert np.isfinite(
-        scale.growth(brief=True)["growth of k of n: time at 3,000 workers over that at 1,000"].value or 0.0
-    )
