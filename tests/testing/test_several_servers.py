@@ -6,7 +6,7 @@ import emuml.testing as et
 from emuml.protocols.async_updates import ASP, BSP, SSP, AsyncUpdates
 from tests.testing.soak import RUNS, SOAK
 
-BARRIERS = [BSP(), SSP(0), SSP(2), ASP()]
+BARRIERS = [BSP(), SSP(0), SSP(1), SSP(2), ASP()]
 
 
 @pytest.mark.soak
