@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from emuml.roster import Roster
     from emuml.task import Task
 
-_TOGETHER = 256
+TOGETHER = 256
 """So many answers are evaluated before they are added: it bounds the memory that they take."""
 
 
@@ -83,8 +83,8 @@ class Answers:
         if not used.size:
             return None
         total: NDArray[Any] | None = None
-        for start in range(0, used.size, _TOGETHER):
-            those = used[start : start + _TOGETHER]
+        for start in range(0, used.size, TOGETHER):
+            those = used[start : start + TOGETHER]
             values = [self._value(worker) for worker in self.workers[those].tolist()]
             if total is None:
                 total = combine(weights[those], values)

@@ -9,9 +9,9 @@ from emuml.comparison.tables import seeds
 from emuml.comparison.words import NO_BREAK, Words
 from emuml.experiment.plan import Plan as RunPlan
 from emuml.experiment.plan import plan
+from emuml.experiment.plan_wording import size
 from emuml.experiment.training import Range
 from emuml.report.facts import number
-from emuml.report.plan_box import size
 
 
 def plans(comparison: Plan) -> list[RunPlan]:

@@ -23,6 +23,7 @@ SWITCHES = {
     "EMUML_EAGER": "the emulator evaluates every result at once; slower",
     "EMUML_PURE": "the event core in plain Python; slower",
     "EMUML_REFERENCE": "readable twins instead of compiled kernels; slower",
+    "EMUML_MEMORY_BYTES": "versions of parameters of an emulation may take so many bytes",
     "EMUML_DATA": "data sets are taken from this folder first",
     "EMUML_CHECKED": "the next build keeps bounds checks in the kernels",
     "EMUML_TRACE": "the next build traces lines of the kernels",

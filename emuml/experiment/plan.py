@@ -17,6 +17,7 @@ from emuml.cluster.cluster import Network
 from emuml.experiment import plan_wording as wording
 from emuml.experiment.expectations import Decoding, Messages, built_code, decoding, messages
 from emuml.experiment.forecast import Forecast, forecast
+from emuml.experiment.kept import check_memory
 from emuml.experiment.limits import until
 from emuml.experiment.plan_pushes import of_pushes
 from emuml.experiment.run import Engine, prepare
@@ -143,7 +144,10 @@ def plan(
     (2.0, 'exact', [40.0, 40.0])
     """
     problem, roster = prepare(experiment, engine), experiment.roster()
-    choice = choose(experiment, problem, tier) if engine == "des" else Choice("", "")
+    choice = Choice("", "")
+    if engine == "des":
+        choice = choose(experiment, problem, tier)
+        check_memory(experiment, problem, choice.tier)
     nodes = {role: len(roster.of(role)) for role in dict.fromkeys(id.role for id in roster.ids)}
     settings = runtime or RuntimeSettings()
     base = Plan(

@@ -59,6 +59,20 @@ def _end(stop: StopCondition) -> str:
     return type(stop).__name__
 
 
+def size(value: float) -> str:
+    """Return a number of bytes for people.
+
+    Examples
+    --------
+    >>> size(312), size(7384.0), size(2.5e9)
+    ('312 B', '7.384 kB', '2.5 GB')
+    """
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if value >= factor:
+            return f"{value / factor:.4g} {unit}"
+    return f"{value:.0f} B"
+
+
 def writes(engine: str, settings: RuntimeSettings, name: str, out: str | Path | None) -> dict[str, str]:
     """Return what a run leaves on the disk, as file or folder and what it holds."""
     folder = f"runs/<UTC>-{plain_name(name)}" if out is None else str(out)

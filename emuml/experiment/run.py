@@ -13,6 +13,7 @@ from emuml.blas import single_threaded
 from emuml.errors import NodeFailed, RunFailed, UserError
 from emuml.experiment import experiment as experiment_module
 from emuml.experiment.fitting import prepare as prepare
+from emuml.experiment.kept import check_memory
 from emuml.experiment.observing import Observatory
 from emuml.experiment.result import Metrics, Result
 from emuml.experiment.run_dir import RunDir
@@ -96,6 +97,8 @@ def run(
     problem = prepare(experiment, engine)
     made_from = provenance(experiment.seed, engine, problem)
     served = choose(experiment, problem, tier, bool(journal), beside).tier if engine == "des" else ""
+    if engine == "des":
+        check_memory(experiment, problem, served)
     if served == "array":
         made_from["tier"] = served
     if source := getattr(experiment.cluster.compute, "source", ""):

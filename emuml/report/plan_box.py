@@ -12,6 +12,7 @@ from rich.text import Text
 from emuml.errors import printable
 from emuml.experiment.expectations import Messages
 from emuml.experiment.plan import Plan
+from emuml.experiment.plan_wording import size
 from emuml.experiment.training import Range
 from emuml.report.facts import number, seconds
 
@@ -54,20 +55,6 @@ def rows(plan: Plan) -> Iterator[tuple[str, str]]:
         yield "theory", source
     for note in plan.notes:
         yield "note", note
-
-
-def size(value: float) -> str:
-    """Return a number of bytes for people.
-
-    Examples
-    --------
-    >>> size(312), size(7384.0), size(2.5e9)
-    ('312 B', '7.384 kB', '2.5 GB')
-    """
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if value >= factor:
-            return f"{value / factor:.4g} {unit}"
-    return f"{value:.0f} B"
 
 
 def _sent(each: Messages) -> str:
