@@ -22,12 +22,14 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt, Le
 
+from emuml import _kernels
+from emuml._kernels.reference_tails import POWER
 from emuml.cluster.faults import Crash, Fault, FaultPlan
 from emuml.cluster.spells import Draw, Repair, exponential_cdf, weibull_cdf
 from emuml.errors import UserError
 from emuml.node import NodeId
 from emuml.spec import check
-from emuml.streams import stream_key, uniform, unit_exponential
+from emuml.streams import halves, stream_key, uniform, unit_exponential
 
 FAILURES_MAX = 100_000
 """More are a slip of the finger: planning them would take longer than most runs."""
@@ -180,7 +182,7 @@ class WeibullFailures(_Renewals):
 
     def up_s(self, key: int, position: int) -> float:
         """See :class:`FailureLaw`."""
-        return self.scale_s * float(unit_exponential(key, position) ** (1.0 / self.shape))
+        return self.scale_s * _kernels.unit_tail(POWER, 1.0 / self.shape, *halves(key), position)
 
     def cdf(self, t_s: float) -> float:
         """Return the probability that a node is up for at most so many seconds."""

@@ -1,23 +1,24 @@
-"""How long nodes are down before they start again: laws of repair, and the distributions that laws of failures use."""
+"""How long nodes are down before they start again: laws of repair, and the distributions that laws of failures use.
+
+Draws are made of raw words by operations that give the same bits everywhere; see :mod:`emuml.streams`.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Annotated, Protocol
 
 from annotated_types import Ge, Gt, Le
 
+from emuml import _kernels
+from emuml._kernels.reference_tails import NORMAL
 from emuml.spec import check
-from emuml.streams import uniform, unit_exponential
+from emuml.streams import halves, unit_exponential
 
 Draw = Callable[[int, int], float]
 """Maps (key of a stream, position) to seconds."""
-
-_NORMAL = NormalDist()
-_LEAST = 2.0**-54
 
 
 class Repair(Protocol):
@@ -111,9 +112,8 @@ class LognormalRepair:
         check(self)
 
     def draw_s(self, key: int, position: int) -> float:
-        """See :class:`Repair`; by the inverse of the distribution (Wichura, algorithm AS 241, 1988)."""
-        level = max(uniform(key, position), _LEAST)
-        return self.median_s * math.exp(self.sigma * _NORMAL.inv_cdf(level))
+        """See :class:`Repair`."""
+        return self.median_s * _kernels.unit_tail(NORMAL, self.sigma, *halves(key), position)
 
     def cdf(self, t_s: float) -> float:
         """See :class:`Repair`."""

@@ -46,9 +46,8 @@ class Faults:
         self.touches_links = any(isinstance(fault, _OF_LINKS) for fault in plan.faults)
         self.touches_compute = any(isinstance(fault, _OF_COMPUTE) for fault in plan.faults)
         self._hangs = Hangs(emulator)
-        if self.touches_links and not emulator.cluster.shares_nothing:
-            what = "faults of links cannot be executed where messages share links or cost servers something"
-            raise UserError(what, "faults", "crashes, starts and slow nodes, or a plain network")
+        for problem in () if emulator.cluster.shares_nothing else problems_where_shared(plan):
+            raise problem
         if self.touches_links:
             self._silences = emulator.mail.silences = Silences(emulator)
             self._wires = emulator.mail.wires = Wires(emulator)
@@ -241,3 +240,11 @@ class Faults:
 def _parts(fault: Fault) -> tuple[str, ...]:
     """Return what the name of a fault is made of."""
     return type(fault).__name__.lower(), *(node for _, node in fault.named())
+
+
+def problems_where_shared(plan: FaultPlan) -> list[UserError]:
+    """Return what has no meaning where messages share links: in how fast bytes leave, the others have a say."""
+    slow = [(i, fault) for i, fault in enumerate(plan.faults) if isinstance(fault, SlowLink) and fault.slowdown != 1]
+    what = "got {:g} where messages share links or cost servers something"
+    allowed = "1, or a plain network"
+    return [UserError(what.format(fault.slowdown), f"faults[{i}].slowdown", allowed) for i, fault in slow]

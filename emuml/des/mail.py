@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -80,7 +81,7 @@ class Mail:
         check = digest(message) if emulator.checker is not None else 0
         receiver = emulator.machines[to]
         if self.wires is not None and to != machine.id:
-            late_s = 0.0 if choices is None else choices.late_s(name, self._network.latency_s)
+            late_s = 0.0 if choices is None else choices.late_s(name, self.latency_s(*link))
             origin = (machine, machine.incarnation, session, seq)
             self.wires.send(Parcel(origin, receiver, message, size_bytes, check, name, late_s))
             return
@@ -99,6 +100,17 @@ class Mail:
                 arrives = self._arrives_s[link] = max(arrives, self._arrives_s.get(link, 0.0))
         life = (machine, machine.incarnation, session, seq, left)
         self._arrive_at(arrives, life, receiver, message, size_bytes, check, name)
+
+    @property
+    def shares(self) -> bool:
+        """Whether messages share links, or cost servers something."""
+        return self._carrier is not None
+
+    def carry(self, parcel: Parcel, arrived: Callable[[Parcel, float, float], None]) -> None:
+        """Put what leaves a wire on links that it shares; ``arrived`` is called with its time and that of leaving."""
+        assert self._carrier is not None
+        sender = parcel.origin[0].id
+        self._carrier.send(sender, parcel.to.id, parcel.size_bytes, partial(arrived, parcel))
 
     def arrive_at(self, at: float, parcel: Parcel) -> Call:
         """Let what leaves a wire arrive."""

@@ -2,7 +2,8 @@
 
 A message has so many seconds of leaving, which is its size over the bandwidth. A wire that is ``f`` times as slow gets
 ``d / f`` of them done in ``d`` seconds, a cut one none; so what is leaving when something changes is split exactly.
-What has left arrives, after the latency that held when it left. Nothing overtakes.
+What has left arrives, after the latency that held when it left. Nothing overtakes. Where messages share links a wire is
+what comes before those: a message that has begun to leave goes on.
 """
 
 from __future__ import annotations
@@ -110,11 +111,25 @@ class Wires:
             key = stream_key(emulator.roster.seed, "", f"loss/{sender.id}/{parcel.to.id}")
             parcel.late_s += backoff_s(wire.losses[-1].timeout_s, wire.retries(uniform(key, wire.drawn)))
             wire.drawn += 1
+        if emulator.mail.shares and not wire.cuts:
+            self._carry(wire, parcel)
+            return
         self._drop_left(wire)
         before = wire.waiting[-1] if wire.waiting else None
         wire.waiting.append(parcel)
         if not wire.cuts:
             self._leave(wire, parcel, before)
+
+    def _carry(self, wire: Wire, parcel: Parcel) -> None:
+        """Let a message leave on links that are shared: when it has left, others have a say in."""
+        parcel.late_s += sum(fault.latency_s for fault in wire.slow)
+        self._emulator.mail.carry(parcel, self._carried)
+
+    def _carried(self, parcel: Parcel, arrives_s: float, left_s: float) -> None:
+        wire = self._wire(parcel.origin[0].id, parcel.to.id)
+        parcel.left_s = left_s
+        wire.arrives_s = max(arrives_s + parcel.late_s, wire.arrives_s)
+        self._emulator.mail.arrive_at(wire.arrives_s, parcel)
 
     def _drop_left(self, wire: Wire) -> None:
         now = self._emulator.env._now
@@ -141,6 +156,10 @@ class Wires:
 
     def _go_on(self, wire: Wire) -> None:
         """Let what has not left leave from now on."""
+        if self._emulator.mail.shares:
+            while wire.waiting and not wire.cuts:
+                self._carry(wire, wire.waiting.popleft())
+            return
         before: Parcel | None = None
         for parcel in wire.waiting if not wire.cuts else ():
             self._leave(wire, parcel, before)

@@ -118,6 +118,10 @@ def _fault_problems(experiment: Experiment, engine: str) -> list[UserError]:
         from emuml.runtime.faults import SUPPORTED as supported
     plan, roster = experiment.fault_plan(), experiment.roster()
     found = plan.problems(roster.ids, supported, engine)
+    if engine == "des" and not experiment.cluster.shares_nothing:
+        from emuml.des.faults import problems_where_shared
+
+        found += problems_where_shared(plan)
     if plan is experiment.faults:  # what is drawn may go on after the end
         found += _after_the_end(plan, experiment.stop_condition().seconds_max())
     return found + _without_survivors(plan, roster, getattr(experiment.protocol, "survives", None))

@@ -1,9 +1,12 @@
 """Any plan of all faults keeps the node contract: the table of peer events, fence and prefix rule; nothing is lost."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emuml.cluster import Star, TopologyNetwork
 from emuml.cluster.cluster import Cluster, Detection, Network
 from emuml.cluster.compute import Constant
 from emuml.cluster.faults import Hang, Lossy, Partition, SlowLink, SlowNode
@@ -65,6 +68,23 @@ def test_any_plan_keeps_the_table_the_fence_and_the_prefix_rule(plan, latency_s,
     cluster, sent = noisy(latency_s, bandwidth_bps, detection), {}
     script = dict.fromkeys(NAMES, chatter(sent))
     run, seen = emulate(script, cluster, plan, until_s=60, choose=chooser(picks))
+
+    assert run.error is None
+    for node in NAMES:
+        for life in sorted({row[2] for row in seen if row[1] == node}):
+            for peer in NAMES:
+                if peer != node:
+                    check_one_link(seen, node, life, peer, "up" if life == 1 else "joining")
+    check_that_all_are_together_again(run, seen)
+
+
+@pytest.mark.slow
+@given(plans(crashes | others, most=7), detections)
+def test_any_plan_keeps_them_on_shared_links_too(plan, detection):
+    plan = [replace(fault, slowdown=1.0) if isinstance(fault, SlowLink) else fault for fault in plan]
+    star = TopologyNetwork(topology=Star(hosts=3, bandwidth_bps=3e4, latency_s=0.1))
+    cluster = Cluster(workers=2, compute=Constant(0.3), network=star, detection=detection)
+    run, seen = emulate(dict.fromkeys(NAMES, chatter({})), cluster, plan, until_s=60)
 
     assert run.error is None
     for node in NAMES:

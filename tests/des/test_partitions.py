@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from emuml.cluster import Star, TopologyNetwork
 from emuml.cluster.cluster import Cluster, Detection, Network
 from emuml.cluster.faults import Crash, Lossy, Partition, SlowLink, isolated
 from emuml.des.wires import backoff_s
+from emuml.errors import UserError
 from emuml.message import size_bytes
 from emuml.node import NodeId
 from emuml.streams import stream_key, uniform
@@ -232,3 +234,39 @@ def test_the_mean_delay_of_losses_is_that_of_the_documentation():
     assert [backoff_s(0.5, k) for k in range(4)] == [0.0, 0.5, 1.5, 3.5]
     assert backoff_s(1.0, 8) - backoff_s(1.0, 7) == 64.0
     assert backoff_s(1.0, 9) - backoff_s(1.0, 8) == 64.0
+
+
+# Shared links
+
+
+def shared(**detection):
+    star = Star(hosts=3, bandwidth_bps=8e3, latency_s=0.125)
+    network = TopologyNetwork(topology=star)
+    return Cluster(workers=1, network=network, detection=Detection(**detection))
+
+
+def test_cuts_and_added_latency_come_before_links_that_are_shared():
+    message = Bulk(np.zeros(100))
+    one_s = size_bytes(message) / 1e3
+    script = ticks(0.0, 2.0, 2.5, make=lambda name: message)
+    _, plain = pair(script, [], shared(suspect_s=50, down_s=90))
+    first_s = plain.of("server-0", "message")[0][0]
+    cut = Partition(("worker-0",), ("server-0",), 8.0, at_s=1.0)
+    slow = SlowLink("server-0", "worker-0", 2.0, 50.0, at_s=8.75)
+    _, seen = pair(script, [cut, slow], shared(suspect_s=50, down_s=90))
+
+    times = [row[0] for row in seen.of("server-0", "message")]
+    assert times == pytest.approx([first_s, 9.0 + first_s + 2.0, 9.0 + first_s + one_s + 2.0], rel=1e-12)
+
+
+def test_a_session_that_ends_behind_a_cut_on_shared_links_loses_what_waited():
+    cut = Partition(("worker-0",), ("server-0",), 6.0, at_s=1.0)
+    _, seen = pair(ticks(2.0, 9.0), [cut], shared(suspect_s=0.5, down_s=2))
+
+    assert [state for *_, state in told(seen, "server-0")] == ["SUSPECT", "DOWN", "UP"]
+    assert [text for *_, text in seen.of("server-0", "message")] == ["9"]
+
+
+def test_how_fast_bytes_leave_shared_links_is_not_a_fault_of_one_of_them():
+    with pytest.raises(UserError, match=r"faults\[0\].slowdown: got 2 where messages share links"):
+        pair(None, [SlowLink("server-0", "worker-0", 0.0, 1.0, at_s=1.0, slowdown=2.0)], shared())

@@ -241,9 +241,9 @@ def test_a_new_session_does_not_wait_for_what_the_old_one_had_on_the_way():
     assert at_s == pytest.approx(2.0 + 0.5 + 0.5 + size_bytes(Note("again")) / 1000)
 
 
-def test_faults_of_links_are_refused_where_links_are_shared():
-    with pytest.raises(UserError, match="faults of links cannot be executed where messages share links"):
-        run({}, star(), [SlowLink("server-0", "worker-0", 0.5, 2, at_s=1.0)])
+def test_how_fast_bytes_leave_is_no_fault_of_one_link_where_links_are_shared():
+    with pytest.raises(UserError, match=r"slowdown: got 2 where messages share links"):
+        run({}, star(), [SlowLink("server-0", "worker-0", 0.5, 2, at_s=1.0, slowdown=2.0)])
 
 
 # Costs of servers

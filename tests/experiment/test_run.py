@@ -10,13 +10,14 @@ import pytest
 
 import emuml
 from emuml import Crash, FaultPlan, Rounds, Seconds, TargetLoss, run
-from emuml.cluster import Cluster, Constant
+from emuml.cluster import Cluster, Constant, Detection, Network
 from emuml.cluster.failure_laws import ExponentialFailures, WeibullFailures
-from emuml.cluster.faults import Hang
+from emuml.cluster.faults import Hang, Lossy, Partition, SlowLink, SlowNode
 from emuml.cluster.spells import FixedRepair
 from emuml.errors import Deadlock, UserError
 from emuml.experiment.result import Metrics, parameters_sha256
-from emuml.protocols import GradientCoding
+from emuml.protocols import AsyncUpdates, GradientCoding
+from emuml.protocols.async_updates import BSP, SSP
 from emuml.protocols.gradient_coding import Uncoded
 from tests.experiment.small import rows_of, small
 
@@ -176,6 +177,44 @@ def test_what_cannot_run_is_refused_before_a_round(change, options, said):
         run(small(**change), progress=rows.append, **options)
 
     assert rows == []
+
+
+def test_what_only_delays_changes_times_but_no_parameters():
+    """All faults that lose nothing, shorter than anybody's patience, where every answer is waited for."""
+    calm = Cluster(
+        workers=6, compute=Constant(0.5), network=Network(0.05), detection=Detection(suspect_s=50, down_s=90)
+    )
+    plan = FaultPlan(
+        (
+            Hang("worker-1", 1.5, at_s=1.0),
+            Hang("server-0", 1.0, after=("round", 5)),
+            Partition(("worker-2",), (), 2.0, at_s=2.0),
+            SlowLink("server-0", "worker-3", 0.5, 3.0, at_s=0.5),
+            Lossy("server-0", "worker-4", 0.5, 9.0, at_s=0.0),
+            SlowNode("worker-5", 3.0, 2.0, at_s=0.25),
+        )
+    )
+    for protocol in (GradientCoding(Uncoded()), AsyncUpdates(barrier=BSP())):
+        plain, delayed = (run(small(protocol=protocol, cluster=calm, faults=p)) for p in (FaultPlan(), plan))
+        assert delayed.parameters_sha256 == plain.parameters_sha256
+        assert delayed.duration_s > plain.duration_s + 3.0
+
+
+@pytest.mark.parametrize("protocol", [GradientCoding(Uncoded()), AsyncUpdates(barrier=SSP(1))], ids=["coded", "ssp"])
+def test_a_run_goes_on_to_its_end_through_wrong_suspicion_and_replays(protocol, tmp_path):
+    hasty = Cluster(
+        workers=6, compute=Constant(0.5), network=Network(0.05), detection=Detection(suspect_s=0.2, down_s=0.4)
+    )
+    plan = FaultPlan((Partition(("worker-2",), (), 2.0, at_s=1.1), Hang("worker-1", 1.5, at_s=1.0),
+                      Hang("server-0", 1.0, after=("round", 5))))  # fmt: skip
+    result = run(small(protocol=protocol, cluster=hasty, faults=plan), out=tmp_path / "run", journal=True)
+
+    assert result.rounds == 8
+    assert {row.details["peer"] for row in result.trace.of("peer") if row.details["state"] == "down"} >= {
+        "server-0", "worker-1", "worker-2",
+    }  # fmt: skip
+    assert not result.trace.of("crash")
+    assert emuml.replay(tmp_path / "run").parameters_sha256 == result.parameters_sha256
 
 
 def test_a_law_of_failures_is_drawn_by_the_seed_and_kept_as_a_law(tmp_path):

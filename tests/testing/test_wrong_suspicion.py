@@ -1,4 +1,4 @@
-"""Nodes that live are taken for dead in explored runs; what stands crashes but not that is found, and comes back small."""
+"""Nodes that live are taken for dead in explored runs; what stands crashes but not that is found and made small."""
 
 import pytest
 
