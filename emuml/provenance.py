@@ -14,6 +14,7 @@ import numpy as np
 
 import emuml
 from emuml import _kernels
+from emuml.switches import pure
 
 
 def versions() -> dict[str, str]:
@@ -24,6 +25,7 @@ def versions() -> dict[str, str]:
         "numpy": np.__version__,
         "msgspec": msgspec.__version__,
         "kernels": _kernels.IMPLEMENTATION,
+        "event core": _kernels.event_core(pure()),
         "machine": platform.machine(),
         "system": platform.system(),
         "byteorder": sys.byteorder,

@@ -75,6 +75,11 @@ def choose() -> Literal["compiled", "reference"]:
     return "reference" if missing else "compiled"
 
 
+def event_core(pure: bool) -> Literal["compiled", "pure"]:
+    """Return which event core serves: the compiled one, unless the pure one is asked for or kernels are missing."""
+    return "pure" if pure or not all(built(name) for name in EVENT_KERNELS) else "compiled"
+
+
 IMPLEMENTATION = choose()
 """``"compiled"`` or ``"reference"``; provenance records it."""
 
@@ -127,6 +132,7 @@ __all__ = [
     "cover_time",
     "csr_accumulate",
     "csr_predict",
+    "event_core",
     "exponential_rounds",
     "key_exponentials",
     "key_tails",

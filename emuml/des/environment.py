@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from emuml import switches
-from emuml._kernels import EVENT_KERNELS, built
+from emuml._kernels import event_core
 
 URGENT, NORMAL, TIMER = 0, 1, 2
 """Classes of equal times: faults, all other events, node timers (contract 6.6)."""
@@ -21,7 +21,7 @@ URGENT, NORMAL, TIMER = 0, 1, 2
 Choose = Callable[[str, int], int]
 """Picks one of ``n`` legal things, 0 being what happens without interference."""
 
-CORE = "pure" if switches.pure() or not all(built(name) for name in EVENT_KERNELS) else "compiled"
+CORE = event_core(switches.pure())
 """``"compiled"`` or ``"pure"``."""
 
 if TYPE_CHECKING or CORE == "pure":

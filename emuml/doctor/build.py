@@ -15,6 +15,7 @@ from pathlib import Path
 import emuml
 from emuml.doctor.finding import Finding
 from emuml.errors import did_you_mean
+from emuml.switches import pure
 
 PACKAGE = Path(emuml.__file__).resolve().parent
 
@@ -68,6 +69,9 @@ def kernels() -> Finding:
     if _kernels.IMPLEMENTATION == "reference":
         found = f"compiled ({', '.join(_kernels.KERNELS)}), but EMUML_REFERENCE asks for the twins"
         return Finding("warning", found, why, "unset EMUML_REFERENCE")
+    if pure():
+        found = f"compiled ({', '.join(_kernels.KERNELS)}), but EMUML_PURE asks for the event core in plain Python"
+        return Finding("warning", found, why, "unset EMUML_PURE")
     return Finding("ok", f"compiled: {', '.join(_kernels.KERNELS)}", why)
 
 

@@ -108,6 +108,12 @@ def test_reference_kernels_are_a_warning(tmp_path: Path) -> None:
     assert "EMUML_REFERENCE=1: readable twins" in found["switches"]["found"]
 
 
+def test_the_pure_event_core_is_a_warning(tmp_path: Path) -> None:
+    _, found = doctor(home=copied(tmp_path), EMUML_PURE="1")
+    assert found["kernels"]["state"] == "warning"
+    assert found["kernels"]["fix"] == "unset EMUML_PURE"
+
+
 def test_missing_kernels_are_a_warning_with_the_command_that_builds_them(tmp_path: Path) -> None:
     home = copied(tmp_path)
     for library in home.glob("emuml/_kernels/draws*.so"):
