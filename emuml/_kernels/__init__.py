@@ -23,6 +23,8 @@ KERNELS = (
     "draws",
     "decode",
     "csr",
+    "times",
+    "queue",
     "events",
     "messages",
     "timing",
@@ -38,7 +40,7 @@ KERNELS = (
 )
 """Modules of this package that are compiled."""
 
-EVENT_KERNELS = ("events", "processes", "resources")
+EVENT_KERNELS = ("times", "queue", "events", "processes", "resources")
 """Those of them that the compiled event core is made of."""
 
 

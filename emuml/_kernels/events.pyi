@@ -1,11 +1,11 @@
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from emuml._kernels.queue import Entry, Queue
+
 def bind(empty: type[Exception], stop: type[Exception], infinity: float) -> None: ...
 def is_call(event: object) -> bool: ...
 def is_dead(event: object) -> bool: ...
-
-class Entry: ...
 
 class Call(Entry):
     lane: Hashable
@@ -19,16 +19,11 @@ class Call(Entry):
     @property
     def callbacks(self) -> tuple[Callable[..., None], ...] | None: ...
 
-class Core:
+class Core(Queue):
     _now: float
-    _active_proc: Any
     _eid: Any
     _queue: Any
     def __init__(self, initial_time: float = 0) -> None: ...
-    @property
-    def live(self) -> int: ...
-    @property
-    def dead(self) -> int: ...
     @property
     def now(self) -> float: ...
     @property

@@ -2,7 +2,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
-from emuml._kernels.events import Core, Entry
+from emuml._kernels.events import Core
+from emuml._kernels.queue import Entry
 
 def bind(
     simpy_events: ModuleType, stop: type[Exception], empty: type[Exception], classes: Mapping[str, type[Any]]

@@ -10,7 +10,9 @@ from cpython.ref cimport Py_DECREF, PyObject
 
 from libc.stdint cimport uint32_t
 
-from emuml._kernels.events cimport Core, Entry, Place, again, number_of
+from emuml._kernels.events cimport Core, again
+from emuml._kernels.queue cimport Entry, Place
+from emuml._kernels.times cimport number_of
 from emuml._kernels.pools cimport emuml_make, emuml_pool_class
 
 cdef extern from "Python.h":
