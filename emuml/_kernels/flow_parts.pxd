@@ -1,7 +1,8 @@
 # What the kernel ``flows`` is made of: records, and binary heaps of entries ordered by (key, number).
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport realloc
+from libc.string cimport memcpy, memmove
 
 
 cdef struct Member:
@@ -12,15 +13,19 @@ cdef struct Member:
 cdef struct Channel:
     double capacity
     double weight  # of its members
-    double room  # while a group is filled
-    double loose  # weight of the members without a rate, while a group is filled
-    int open  # how many those are
     int changes
     int count
     int size
     Member* members
     int group
     int place  # among the channels of the group
+
+
+cdef struct Room:
+    # Of a channel while its group is filled.
+    double left
+    double weight  # of the members without a rate
+    int open  # how many those are
 
 
 cdef struct Flow:
@@ -74,15 +79,15 @@ cdef inline void* grown(void* block, Py_ssize_t items, Py_ssize_t size) except N
 
 
 cdef inline bint before(Entry a, Entry b) noexcept nogil:
-    return a.key < b.key or a.key == b.key and a.number < b.number
+    return (a.key < b.key) | ((a.key == b.key) & (a.number < b.number))  # without branches, which nobody could predict
 
 
 cdef inline void sift_down(Entry* heap, int count, int place) noexcept nogil:
     cdef Entry entry = heap[place]
     cdef int child = 2 * place + 1
     while child < count:
-        if child + 1 < count and before(heap[child + 1], heap[child]):
-            child += 1
+        if child + 1 < count:
+            child += before(heap[child + 1], heap[child])
         if not before(heap[child], entry):
             break
         heap[place] = heap[child]
@@ -109,6 +114,38 @@ cdef inline void heapify(Entry* heap, int count) noexcept nogil:
         sift_down(heap, count, place)
 
 
+cdef inline uint64_t packed(double level, uint64_t index, uint64_t mask) noexcept nogil:
+    """Return a level, rounded down, with an index in its last bits; positive levels are ordered as these words are."""
+    cdef uint64_t word
+    memcpy(&word, &level, sizeof(word))
+    return word & ~mask | index
+
+
+cdef inline double level_of(uint64_t word, uint64_t mask) noexcept nogil:
+    cdef double level
+    word &= ~mask
+    memcpy(&level, &word, sizeof(word))
+    return level
+
+
+cdef inline void sink(uint64_t* words, int count, int place) noexcept nogil:
+    """Move a word down to its place in a heap of different words; children are chosen without branches."""
+    cdef uint64_t word = words[place]
+    cdef int child = 2 * place + 1
+    while child + 1 < count:
+        child += words[child + 1] < words[child]
+        if words[child] > word:
+            words[place] = word
+            return
+        words[place] = words[child]
+        place = child
+        child = 2 * place + 1
+    if child < count and words[child] < word:
+        words[place] = words[child]
+        place = child
+    words[place] = word
+
+
 cdef inline void drop_first(Entry* heap, int* count) noexcept nogil:
     count[0] -= 1
     if count[0]:
@@ -125,6 +162,52 @@ cdef inline int push(Entry** heap, int* count, int* size, double key, int64_t nu
     entry.key, entry.number, entry.index = key, number, index
     count[0] += 1
     sift_up(heap[0], count[0] - 1)
+    return 0
+
+
+cdef struct Agenda:
+    # A heap that is a sorted list, read from `first` on, as long as entries come in their order.
+    Entry* entries
+    int first
+    int count
+    int size
+    bint unsorted
+
+
+cdef inline bint is_empty(Agenda* agenda) noexcept nogil:
+    return agenda.first == agenda.count
+
+
+cdef inline Entry* head(Agenda* agenda) noexcept nogil:
+    return &agenda.entries[agenda.first]
+
+
+cdef inline void drop_head(Agenda* agenda) noexcept nogil:
+    if agenda.unsorted:
+        drop_first(agenda.entries, &agenda.count)
+    else:
+        agenda.first += 1
+    if agenda.first == agenda.count:
+        agenda.first = agenda.count = 0
+        agenda.unsorted = False
+
+
+cdef inline int enter(Agenda* agenda, double key, int64_t number, int index) except -1 nogil:
+    cdef bint late = not agenda.unsorted and agenda.count > 0 and key < agenda.entries[agenda.count - 1].key
+    if agenda.first and (late or agenda.count == agenda.size):
+        agenda.count -= agenda.first
+        memmove(agenda.entries, &agenda.entries[agenda.first], agenda.count * sizeof(Entry))
+        agenda.first = 0
+    agenda.unsorted = agenda.unsorted or late
+    if agenda.unsorted:
+        return push(&agenda.entries, &agenda.count, &agenda.size, key, number, index)
+    if agenda.count == agenda.size:
+        agenda.entries = <Entry*>grown(agenda.entries, 2 * agenda.size + 16, sizeof(Entry))
+        agenda.size = 2 * agenda.size + 16
+    agenda.entries[agenda.count].key = key
+    agenda.entries[agenda.count].number = number
+    agenda.entries[agenda.count].index = index
+    agenda.count += 1
     return 0
 
 

@@ -24,4 +24,5 @@ class FlowSystem:
         most: NDArray[np.float64],
         sizes: NDArray[np.float64],
         out: NDArray[np.float64],
+        until_s: float = ...,
     ) -> None: ...

@@ -5,12 +5,12 @@ Nothing is checked here: callers hand over channels that exist, and positive num
 """
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, qsort
 from libc.string cimport memcpy, memset
 
-from emuml._kernels.flow_parts cimport Channel, Entry, Flow, Group, Member
-from emuml._kernels.flow_parts cimport append, drop_first, grown, heapify, push, sift_down
+from emuml._kernels.flow_parts cimport Agenda, Channel, Entry, Flow, Group, Member, Room
+from emuml._kernels.flow_parts cimport append, drop_first, drop_head, enter, grown, head, heapify, is_empty, level_of, packed, push, sink
 
 import numpy as np
 
@@ -49,30 +49,34 @@ cdef class FlowSystem:
     cdef int reached_count, reached_size
     cdef Entry* queue  # of groups, by what happens next
     cdef int queue_count, queue_size
-    cdef Entry* pending
-    cdef int pending_count, pending_size
-    cdef Entry* heap  # of a filling
-    cdef int heap_count, heap_size
+    cdef Agenda pending
+    cdef Member* few  # room for two members of each channel
+    cdef Room* rooms
+    cdef uint64_t* words  # heap of a filling
+    cdef int words_size
     cdef Entry* ended
     cdef int ended_count, ended_size
     cdef int64_t number, stamps
-    cdef int still
-    cdef double level, elapsed, first_s
 
     def __cinit__(self, capacities):
         cdef const double[::1] given = np.ascontiguousarray(capacities, np.float64)
         cdef int i
         self.channel_count = <int>given.shape[0]
         self.channels = <Channel*>grown(NULL, self.channel_count, sizeof(Channel))
+        self.few = <Member*>grown(NULL, 2 * <Py_ssize_t>self.channel_count, sizeof(Member))
+        self.rooms = <Room*>grown(NULL, self.channel_count, sizeof(Room))
         memset(self.channels, 0, self.channel_count * sizeof(Channel))
         for i in range(self.channel_count):
             self.channels[i].capacity = given[i]
             self.channels[i].group = -1
+            self.channels[i].members, self.channels[i].size = &self.few[2 * i], 2
 
     def __dealloc__(self):
         cdef int i
         for i in range(self.channel_count if self.channels != NULL else 0):
-            free(self.channels[i].members)
+            if self.channels[i].size > 2:
+                free(self.channels[i].members)
+        free(self.few)
         for i in range(self.group_count):
             free(self.groups[i].flows)
             free(self.groups[i].channels)
@@ -88,8 +92,9 @@ cdef class FlowSystem:
         free(self.parts)
         free(self.reached)
         free(self.queue)
-        free(self.pending)
-        free(self.heap)
+        free(self.pending.entries)
+        free(self.rooms)
+        free(self.words)
         free(self.ended)
 
     def __len__(self):
@@ -130,7 +135,7 @@ cdef class FlowSystem:
         return [self.ended[i].index for i in range(self.ended_count)]
 
     def finish(self, const double[::1] starts, const int[::1] first, const int[::1] route, const double[::1] weights,
-               const double[::1] most, const double[::1] sizes, double[::1] out):
+               const double[::1] most, const double[::1] sizes, double[::1] out, double until_s=INFINITY):
         """See the twin."""
         cdef int i, count = <int>starts.shape[0]
         cdef const int* channels = &route[0] if route.shape[0] else NULL
@@ -140,7 +145,7 @@ cdef class FlowSystem:
                 self.put(starts[i], channels + first[i], first[i + 1] - first[i], weights[i], most[i], sizes[i])
             while True:
                 at = self.next()
-                if at == INFINITY:
+                if at == INFINITY or at > until_s:
                     break
                 self.step(at)
                 for i in range(self.ended_count):
@@ -167,7 +172,7 @@ cdef class FlowSystem:
         flow.number, flow.filled, flow.group, flow.hops = self.number, 0, -1, hops
         if hops:
             memcpy(&self.routes[slot * self.stride], route, hops * sizeof(int))
-        push(&self.pending, &self.pending_count, &self.pending_size, max(start, self.now), self.number, slot)
+        enter(&self.pending, max(start, self.now), self.number, slot)
         return slot
 
     cdef int lengthen(self, int size) except -1 nogil:
@@ -198,12 +203,12 @@ cdef class FlowSystem:
     cdef double next(self) except? -1 nogil:
         cdef double at = INFINITY
         self.update()
-        while self.pending_count and self.is_dead(self.pending):
-            drop_first(self.pending, &self.pending_count)
+        while not is_empty(&self.pending) and self.is_dead(head(&self.pending)):
+            drop_head(&self.pending)
         while self.queue_count and self.groups[self.queue[0].index].stamp != self.queue[0].number:
             drop_first(self.queue, &self.queue_count)
-        if self.pending_count:
-            at = self.pending[0].key
+        if not is_empty(&self.pending):
+            at = head(&self.pending).key
         if self.queue_count:
             at = min(at, self.queue[0].key)
         return at
@@ -223,9 +228,9 @@ cdef class FlowSystem:
         for i in range(self.ended_count):
             self.leave(self.ended[i].index)
             self.flows[self.ended[i].index].number = 0
-        while self.pending_count and self.pending[0].key <= self.now:
-            first = self.pending[0]
-            drop_first(self.pending, &self.pending_count)
+        while not is_empty(&self.pending) and head(&self.pending).key <= self.now:
+            first = head(&self.pending)[0]
+            drop_head(&self.pending)
             if not self.is_dead(&first):
                 self.join(first.index)
         for i in range(self.ended_count):
@@ -287,8 +292,7 @@ cdef class FlowSystem:
             if channel.group < 0:
                 self.enlist_channel(at, route[hop])
             if channel.count == channel.size:
-                channel.members = <Member*>grown(channel.members, 2 * channel.size + 4, sizeof(Member))
-                channel.size = 2 * channel.size + 4
+                self.make_room(channel)
             self.places[slot * self.stride + hop] = channel.count
             channel.members[channel.count].slot = slot
             channel.members[channel.count].hop = hop
@@ -300,6 +304,16 @@ cdef class FlowSystem:
             push(&group.ends, &group.ends_count, &group.ends_size, flow.left, flow.number, slot)
             group.peak = max(group.peak, self.pressure(slot, group.anchor))
         return self.touch(at)
+
+    cdef int make_room(self, Channel* channel) except -1 nogil:
+        """Double the room for members of a channel; the first two are in a block for all channels."""
+        cdef bint is_first = channel.size == 2
+        cdef Member* fresh = <Member*>grown(NULL if is_first else channel.members, 2 * channel.size, sizeof(Member))
+        if is_first:
+            memcpy(fresh, channel.members, channel.count * sizeof(Member))
+        channel.members = fresh
+        channel.size *= 2
+        return 0
 
     cdef int leave(self, int slot) except -1 nogil:
         cdef Flow* flow = &self.flows[slot]
@@ -540,82 +554,104 @@ cdef class FlowSystem:
         return self.discard(at)
 
     cdef int fill(self, Group* group) except -1 nogil:
-        cdef int i, index, slot, m
+        cdef int i, count = 0, still = group.count, slot, m
+        cdef uint64_t mask = (<uint64_t>1 << self.index_bits()) - 1, index
+        cdef double epsilon = max(EPSILON, (mask + 1) * 2.0**-50), level = 0.0, current, first_s = INFINITY
+        cdef double elapsed = self.now - group.settled
         cdef bint is_first
-        cdef double current
         cdef Channel* channel
+        cdef Room* room
+        cdef uint64_t* words
         self.fillings += 1
-        self.elapsed, self.level, self.first_s, self.still = self.now - group.settled, 0.0, INFINITY, group.count
-        self.heap_count = 0
-        if self.heap_size < group.channel_count + group.count:
-            self.heap_size = group.channel_count + group.count
-            self.heap = <Entry*>grown(self.heap, self.heap_size, sizeof(Entry))
+        if self.words_size < group.channel_count + group.count:
+            self.words_size = group.channel_count + group.count
+            self.words = <uint64_t*>grown(self.words, self.words_size, sizeof(uint64_t))
+        words = self.words
         for i in range(group.channel_count):
-            channel = &self.channels[group.channels[i]]
-            channel.room, channel.loose, channel.open = channel.capacity, channel.weight, channel.count
-            self.candidate(channel.room / channel.loose, group.channels[i])
+            channel, room = &self.channels[group.channels[i]], &self.rooms[group.channels[i]]
+            room.left, room.weight, room.open = channel.capacity, channel.weight, channel.count
+            if channel.count > 1 or not self.is_implied(group.channels[i]):
+                words[count] = packed(channel.capacity / channel.weight, group.channels[i], mask)
+                count += 1
         for i in range(group.count):
             slot = group.flows[i]
             if self.flows[slot].most < INFINITY:
-                self.candidate(self.flows[slot].most / self.flows[slot].weight, self.channel_count + slot)
-        heapify(self.heap, self.heap_count)
-        while self.still:
-            index = self.heap[0].index
-            if index >= self.channel_count:
-                if self.flows[index - self.channel_count].filled != self.fillings:
-                    self.level = max(self.level, self.heap[0].key)
-                    self.fix(index - self.channel_count)
-                drop_first(self.heap, &self.heap_count)
-                continue
-            channel = &self.channels[index]
-            if not channel.open:
-                drop_first(self.heap, &self.heap_count)
-                continue
-            if channel.loose < CANCELLED * channel.weight or channel.room < CANCELLED * channel.capacity:
-                self.sum_again(channel)
-            current = max(channel.room, 0.0) / channel.loose
-            if current > self.heap[0].key * (1 + EPSILON):
-                self.heap[0].key = current
-                sift_down(self.heap, self.heap_count, 0)
-                continue
-            drop_first(self.heap, &self.heap_count)
-            self.level = max(self.level, current)
-            is_first = self.still == group.count
-            for m in range(channel.count):
-                slot = channel.members[m].slot
+                words[count] = packed(self.flows[slot].most / self.flows[slot].weight, self.channel_count + slot, mask)
+                count += 1
+        for i in range(count // 2 - 1, -1, -1):
+            sink(words, count, i)
+        while still:
+            index = words[0] & mask
+            if index >= <uint64_t>self.channel_count:
+                slot = <int>index - self.channel_count
                 if self.flows[slot].filled != self.fillings:
-                    self.fix(slot)
-            if is_first and not self.still:
-                self.anchor(group, index)
-        group.next, group.settled = self.first_s, self.now
+                    level = max(level, self.flows[slot].most / self.flows[slot].weight)
+                    first_s = min(first_s, self.fix(slot, level, elapsed))
+                    still -= 1
+                count -= 1
+                words[0] = words[count]
+                sink(words, count, 0)
+                continue
+            channel, room = &self.channels[index], &self.rooms[index]
+            if room.open:
+                if room.weight < CANCELLED * channel.weight or room.left < CANCELLED * channel.capacity:
+                    self.sum_again(channel, room)
+                current = max(room.left, 0.0) / room.weight
+                if current > level_of(words[0], mask) * (1 + epsilon):
+                    words[0] = packed(current, index, mask)
+                    sink(words, count, 0)
+                    continue
+                level = max(level, current)
+                is_first = still == group.count
+                for m in range(channel.count):
+                    slot = channel.members[m].slot
+                    if self.flows[slot].filled != self.fillings:
+                        first_s = min(first_s, self.fix(slot, level, elapsed))
+                        still -= 1
+                if is_first and not still:
+                    self.anchor(group, <int>index, level)
+                    return 0
+            count -= 1
+            words[0] = words[count]
+            sink(words, count, 0)
+        group.next, group.settled = first_s, self.now
         return 0
 
-    cdef inline void candidate(self, double level, int index) noexcept nogil:
-        cdef Entry* entry = &self.heap[self.heap_count]
-        entry.key, entry.number, entry.index = level, index, index
-        self.heap_count += 1
+    cdef inline int index_bits(self) noexcept nogil:
+        cdef int bits = 16
+        while (<int64_t>self.channel_count + self.slots) >> bits:
+            bits += 1
+        return bits
 
-    cdef inline void fix(self, int slot) noexcept nogil:
-        """Give a flow its rate."""
+    cdef inline bint is_implied(self, int channel) noexcept nogil:
+        """Tell whether the only flow of a channel crosses another one that limits it at least as much."""
+        cdef int slot = self.channels[channel].members[0].slot, hop, other
+        cdef double capacity = self.channels[channel].capacity
+        for hop in range(self.flows[slot].hops):
+            other = self.routes[slot * self.stride + hop]
+            if other != channel and self.channels[other].capacity <= capacity:
+                if self.channels[other].count > 1 or other < channel or self.channels[other].capacity < capacity:
+                    return True
+        return False
+
+    cdef inline double fix(self, int slot, double level, double elapsed) noexcept nogil:
+        """Give a flow its rate and return when it ends."""
         cdef Flow* flow = &self.flows[slot]
         cdef int* route = &self.routes[slot * self.stride]
-        cdef Channel* channel
-        cdef int hop
-        cdef double rate = flow.weight * self.level
-        flow.filled = self.fillings
-        flow.left = max(flow.left - flow.rate * self.elapsed, 0.0)
-        flow.rate = rate
-        self.first_s = min(self.first_s, self.now + flow.left / rate)
-        self.still -= 1
-        for hop in range(flow.hops):
-            channel = &self.channels[route[hop]]
-            channel.room -= rate
-            channel.loose -= flow.weight
-            channel.open -= 1
+        cdef Room* room
+        cdef int hop, hops = flow.hops
+        cdef double weight = flow.weight, rate = weight * level, left = max(flow.left - flow.rate * elapsed, 0.0)
+        flow.filled, flow.left, flow.rate = self.fillings, left, rate
+        for hop in range(hops):
+            room = &self.rooms[route[hop]]
+            room.left -= rate
+            room.weight -= weight
+            room.open -= 1
+        return self.now + left / rate
 
-    cdef void sum_again(self, Channel* channel) noexcept nogil:
+    cdef void sum_again(self, Channel* channel, Room* room) noexcept nogil:
         """Compute what was left by subtractions that lost too many digits."""
-        cdef double used = 0.0, loose = 0.0
+        cdef double used = 0.0, weight = 0.0
         cdef Flow* flow
         cdef int m
         for m in range(channel.count):
@@ -623,17 +659,19 @@ cdef class FlowSystem:
             if flow.filled == self.fillings:
                 used += flow.rate
             else:
-                loose += flow.weight
-        channel.room, channel.loose = channel.capacity - used, loose
+                weight += flow.weight
+        room.left, room.weight = channel.capacity - used, weight
 
-    cdef int anchor(self, Group* group, int channel) except -1 nogil:
+    cdef int anchor(self, Group* group, int channel, double level) except -1 nogil:
         cdef Flow* flow
         cdef int i
-        group.anchor, group.level, group.virtual, group.changes = channel, self.level, 0.0, 0
+        group.anchor, group.level, group.virtual, group.changes = channel, level, 0.0, 0
+        group.settled = self.now
         for i in range(group.count):
             flow = &self.flows[group.flows[i]]
             flow.left = flow.left / flow.weight
-        group.peak = self.peak(group)
+        # No other channel is pressed more now, or it would have been full before.
+        group.peak = self.channels[channel].weight / self.channels[channel].capacity * (1 + EPSILON)
         self.list_ends(group)
-        self.first_s = self.now + group.ends[0].key / group.level
+        group.next = self.now + group.ends[0].key / level
         return 0

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from math import inf
+from struct import pack, unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,15 @@ TIE = 1e-14
 """Ends that differ by less, relative to the time, are one instant."""
 _CANCELLED = 1e-6
 """A difference that lost so many digits is computed anew."""
+
+
+def _packed(level: float, index: int, mask: int) -> int:
+    """Return a level, rounded down, with an index in its last bits; positive levels are ordered as these words are."""
+    return int(unpack("<q", pack("<d", level))[0]) & ~mask | index
+
+
+def _level_of(word: int, mask: int) -> float:
+    return float(unpack("<d", pack("<q", word & ~mask))[0])
 
 
 class _Flow:
@@ -169,16 +179,17 @@ class FlowSystem:
         most: Floats,
         sizes: Floats,
         out: Floats,
+        until_s: float = inf,
     ) -> None:
         """Write when each of many flows ends to ``out``; flow i has the channels ``route[first[i] : first[i + 1]]``.
 
-        The system must be new, so that handles are numbers of flows.
+        The system must be new, so that handles are numbers of flows. Those that end after ``until_s`` are left out.
         """
         channels = route.tolist()
         for i in range(len(starts)):
             crossed = channels[first[i] : first[i + 1]]
             self.add(self.now, float(starts[i]), crossed, float(weights[i]), float(most[i]), float(sizes[i]))
-        while (at := self.next_time()) < inf:
+        while (at := self.next_time()) <= until_s and at < inf:
             for slot in self.advance(at):
                 out[slot] = self.now
 
@@ -404,28 +415,28 @@ class FlowSystem:
     def _fill(self, group: _Group) -> None:
         """Give every flow of a group its fair rate."""
         self.fillings += 1
-        filled, elapsed, level = self.fillings, self.now - group.settled_s, 0.0
-        room: dict[int, float] = {}
-        weight: dict[int, float] = {}
-        open_on: dict[int, int] = {}
-        heap: list[tuple[float, int]] = []
-        channels = len(self._capacity)
+        channels, elapsed, level = len(self._capacity), self.now - group.settled_s, 0.0
+        mask = (1 << max(16, (channels + len(self._flows)).bit_length())) - 1
+        epsilon = max(EPSILON, (mask + 1) * 2.0**-50)
+        crossed = {channel for slot in group.flows for channel in self._flow(slot).route}
+        room = {channel: self._capacity[channel] for channel in crossed}
+        weight = {channel: self._weight_on[channel] for channel in crossed}
+        still_on = {channel: len(self._members[channel]) for channel in crossed}
+        heap = [
+            _packed(room[channel] / weight[channel], channel, mask)
+            for channel in crossed
+            if still_on[channel] > 1 or not self._is_implied(channel)
+        ]
         for slot in group.flows:
-            flow = self._flow(slot)
-            for channel in flow.route:
-                if channel not in room:
-                    room[channel], weight[channel] = self._capacity[channel], self._weight_on[channel]
-                    open_on[channel] = len(self._members[channel])
-                    heap.append((room[channel] / weight[channel], channel))
-            if flow.most < inf:
-                heap.append((flow.most / flow.weight, channels + slot))
+            if self._flow(slot).most < inf:
+                heap.append(_packed(self._flow(slot).most / self._flow(slot).weight, channels + slot, mask))
         heapify(heap)
         still, group.next_s = len(group.flows), inf
 
         def fix(slot: int) -> None:
             nonlocal still
             flow = self._flow(slot)
-            flow.filled = filled
+            flow.filled = self.fillings
             flow.left = max(flow.left - flow.rate * elapsed, 0.0)
             flow.rate = flow.weight * level
             group.next_s = min(group.next_s, self.now + flow.left / flow.rate)
@@ -433,42 +444,54 @@ class FlowSystem:
             for channel in flow.route:
                 room[channel] -= flow.rate
                 weight[channel] -= flow.weight
-                open_on[channel] -= 1
+                still_on[channel] -= 1
 
         while still:
-            key, index = heap[0]
+            index = heap[0] & mask
             if index >= channels:
                 heappop(heap)
-                if self._flow(index - channels).filled != filled:
-                    level = max(level, key)
+                flow = self._flow(index - channels)
+                if flow.filled != self.fillings:
+                    level = max(level, flow.most / flow.weight)
                     fix(index - channels)
                 continue
-            if not open_on[index]:
+            if not still_on[index]:
                 heappop(heap)
                 continue
             total, capacity = self._weight_on[index], self._capacity[index]
             if weight[index] < _CANCELLED * total or room[index] < _CANCELLED * capacity:
-                room[index], weight[index] = self._summed(index, filled)
+                room[index], weight[index] = self._summed(index)
             current = max(room[index], 0.0) / weight[index]
-            if current > key * (1 + EPSILON):
-                heapreplace(heap, (current, index))
+            if current > _level_of(heap[0], mask) * (1 + epsilon):
+                heapreplace(heap, _packed(current, index, mask))
                 continue
             heappop(heap)
             level = max(level, current)
             is_first = still == len(group.flows)
             for slot, _ in self._members[index]:
-                if self._flow(slot).filled != filled:
+                if self._flow(slot).filled != self.fillings:
                     fix(slot)
             if is_first and not still:
                 self._anchor(group, index, level)
         group.settled_s = self.now
 
-    def _summed(self, channel: int, filled: int) -> tuple[float, float]:
+    def _is_implied(self, channel: int) -> bool:
+        """Tell whether the only flow of a channel crosses another one that limits it at least as much."""
+        ((slot, _),) = self._members[channel]
+        capacity = self._capacity[channel]
+        for other in self._flow(slot).route:
+            if other != channel and self._capacity[other] <= capacity:
+                is_shared = len(self._members[other]) > 1
+                if is_shared or other < channel or self._capacity[other] < capacity:
+                    return True
+        return False
+
+    def _summed(self, channel: int) -> tuple[float, float]:
         """Return the room and the weight of flows without a rate on a channel, summed anew."""
         used = weight = 0.0
         for slot, _ in self._members[channel]:
             flow = self._flow(slot)
-            if flow.filled == filled:
+            if flow.filled == self.fillings:
                 used += flow.rate
             else:
                 weight += flow.weight
@@ -480,7 +503,8 @@ class FlowSystem:
         for slot in group.flows:
             flow = self._flow(slot)
             flow.left = flow.left / flow.weight
-        group.peak = self._peak(group)
+        # No other channel is pressed more now, or it would have been full before.
+        group.peak = self._weight_on[channel] / self._capacity[channel] * (1 + EPSILON)
         group.ends = [(self._flow(slot).left, number, slot) for slot, number in group.flows.items()]
         heapify(group.ends)
         group.next_s = self.now + group.ends[0][0] / group.level

@@ -66,13 +66,9 @@ def test_files_name_shapes_and_files_beside_them(tmp_path):
         (
             "laptop-star",
             "laptop-sta",
-            "exp.yaml:5:47: .*there is no topology 'laptop-sta'; allowed: abilene, .*, or a file; did you mean 'laptop-star'",
+            "exp.yaml:5:47: .*no topology 'laptop-sta'; allowed: abilene, .*, or a file; did you mean 'laptop-star'",
         ),
-        (
-            "workers: 4",
-            "workers: 40",
-            "exp.yaml:5:12: .*41 nodes .servers and workers. need as many hosts, the topology has 9",
-        ),
+        ("workers: 4", "workers: 40", "exp.yaml:5:12: .*41 nodes .servers and workers. need as many hosts.* has 9"),
         ("topology-network,", "topology-netwrk,", "'topology-netwrk' is unknown.*did you mean 'topology-network'"),
         ("nic_bps", "nic_bsp", "cluster.server_costs.nic_bsp: unknown key; did you mean 'nic_bps'"),
     ],
