@@ -224,7 +224,8 @@ cdef class FlowSystem:
             drop_first(self.queue, &self.queue_count)
             if self.groups[first.index].stamp == first.number:
                 self.due(&self.groups[first.index])
-        qsort(self.ended, self.ended_count, sizeof(Entry), by_number)
+        if self.ended_count > 1:
+            qsort(self.ended, self.ended_count, sizeof(Entry), by_number)
         for i in range(self.ended_count):
             self.leave(self.ended[i].index)
             self.flows[self.ended[i].index].number = 0
@@ -456,7 +457,7 @@ cdef class FlowSystem:
         group.level = anchor.capacity / anchor.weight
         while self.is_dead(group.ends):
             drop_first(group.ends, &group.ends_count)
-        group.next = self.now + max(group.ends[0].key - group.virtual, 0.0) / group.level
+        group.next = self.now + max(group.ends[0].key - group.virtual, 0.0) * pressure
         return True
 
     cdef int is_over(self, int slot) except -1 nogil:

@@ -343,7 +343,7 @@ class FlowSystem:
         group.level = self._capacity[group.anchor] / self._weight_on[group.anchor]
         while group.flows.get(group.ends[0][2]) != group.ends[0][1]:
             heappop(group.ends)
-        group.next_s = self.now + max(group.ends[0][0] - group.virtual, 0.0) / group.level
+        group.next_s = self.now + max(group.ends[0][0] - group.virtual, 0.0) * pressure
         return True
 
     def _peak(self, group: _Group) -> float:
