@@ -98,8 +98,8 @@ def default_pool() -> Any:
 
 def why_not(cluster: Cluster) -> str:
     """Return why this tier cannot serve such a run, or an empty string."""
-    if type(cluster.network) is not Network:
-        return "messages share links"
+    if not cluster.shares_nothing:
+        return "messages wait for each other"
     if cluster.servers != 1:
         return f"there are {cluster.servers} servers"
     return ""

@@ -118,6 +118,15 @@ def test_free_messages_are_said_loudly():
     assert not any("FREE" in note for note in plan(costly).notes)
 
 
+@pytest.mark.parametrize("protocol", [GradientCoding(), AsyncUpdates(SSP(1))], ids=["rounds", "pushes"])
+@pytest.mark.parametrize("costs", [ServerCosts(cpu_s_per_message=0.5), ServerCosts(nic_bps=1e4)], ids=["cpu", "nic"])
+def test_what_servers_have_to_do_counts_whatever_could_serve_a_run_without(protocol, costs):
+    free, costly = (emuml.run(experiment(protocol=protocol, server_costs=each)) for each in (ServerCosts(), costs))
+
+    assert costly.duration_s > free.duration_s + 0.5
+    assert costly.summary()["tier"] == "event"
+
+
 def test_reports_name_a_topology_by_its_size():
     result = emuml.run(experiment(TopologyNetwork("laptop-star")))
 
