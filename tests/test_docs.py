@@ -52,7 +52,7 @@ def test_examples_print_what_is_committed(path: Path) -> None:
         ("docs/stragglers.md", 4),
         ("docs/script.md", 2),
         ("docs/simpy.md", 2),
-        ("docs/delays.md", 3),
+        ("docs/delays.md", 4),
         ("docs/networks.md", 3),
         ("docs/testing.md", 1),
         ("docs/faults.md", 2),

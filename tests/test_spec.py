@@ -28,7 +28,9 @@ from emuml.cluster import (
     spells,
 )
 from emuml.cluster.cluster import Cluster, Detection, Network, Storage
+from emuml.cluster.mixtures import AffineLoad, WithOutliers
 from emuml.cluster.tails import LogNormal, Pareto, Weibull
+from emuml.cluster.workers import MarkovSlowness, SharedDraws, SpeedClasses, WorkerFactors
 from emuml.errors import FormatError, UserError
 from emuml.protocols import AsyncUpdates
 from emuml.protocols.async_updates import ASP, BSP, SSP
@@ -76,6 +78,12 @@ DECLARATIONS = [
     Weibull(0.5, 0.7, 0.05),
     LogNormal(0.5, 0.3, tail="scaled"),
     Pareto(0.5, 2.5),
+    WithOutliers(compute.Constant(1), Pareto(5, 2), 0.01),
+    AffineLoad(compute.Constant(1), 0.5),
+    WorkerFactors(compute.Constant(1), (1, 2.5)),
+    SpeedClasses(LogNormal(0.5, 0.3), (1, 2), (0.5, 0.5)),
+    MarkovSlowness(compute.Constant(1), 5, 0.1, 0.2),
+    SharedDraws(compute.ShiftedExponential(0.05, 0.5), 4, 0.5),
     compute.DelayTrace(np.array([[0.1, 0.2], [0.3, 0.4]])),
     compute.ErasureHeadDelays(rounds=10),
     Network(),

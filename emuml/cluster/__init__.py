@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from emuml.cluster.delays import DelayTrace as DelayTrace
     from emuml.cluster.delays import ErasureHeadDelays as ErasureHeadDelays
     from emuml.cluster.delays import erasurehead_delays as erasurehead_delays
+    from emuml.cluster.mixtures import AffineLoad as AffineLoad
+    from emuml.cluster.mixtures import WithOutliers as WithOutliers
     from emuml.cluster.networks import LatencyMatrix as LatencyMatrix
     from emuml.cluster.networks import ServerCosts as ServerCosts
     from emuml.cluster.networks import TopologyNetwork as TopologyNetwork
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
     from emuml.cluster.topology_shapes import FatTree as FatTree
     from emuml.cluster.topology_shapes import Star as Star
     from emuml.cluster.topology_shapes import TwoTier as TwoTier
+    from emuml.cluster.workers import MarkovSlowness as MarkovSlowness
+    from emuml.cluster.workers import SharedDraws as SharedDraws
+    from emuml.cluster.workers import SpeedClasses as SpeedClasses
+    from emuml.cluster.workers import WorkerFactors as WorkerFactors
 
 _HOMES = {
     "Cluster": "emuml.cluster.cluster",
@@ -46,6 +52,12 @@ _HOMES = {
     "Weibull": "emuml.cluster.tails",
     "LogNormal": "emuml.cluster.tails",
     "Pareto": "emuml.cluster.tails",
+    "AffineLoad": "emuml.cluster.mixtures",
+    "WithOutliers": "emuml.cluster.mixtures",
+    "MarkovSlowness": "emuml.cluster.workers",
+    "SharedDraws": "emuml.cluster.workers",
+    "SpeedClasses": "emuml.cluster.workers",
+    "WorkerFactors": "emuml.cluster.workers",
     "DelayTrace": "emuml.cluster.delays",
     "ErasureHeadDelays": "emuml.cluster.delays",
     "erasurehead_delays": "emuml.cluster.delays",

@@ -106,5 +106,17 @@ class _AtLoad:
     def ppf(self, q: ArrayLike, load: float = 1.0) -> Floats:
         return self.law.ppf(q, load * self.factor)
 
+    @property
+    def dependence(self) -> str:
+        return str(getattr(self.law, "dependence", ""))
+
+    @property
+    def tail_index(self) -> float:
+        return float(getattr(self.law, "tail_index", np.inf))
+
+    def isf(self, q: ArrayLike, load: float = 1.0) -> Floats:
+        of_law: Any = self.law
+        return np.asarray(of_law.isf(q, load * self.factor))
+
     def atoms(self, load: float = 1.0) -> Floats | None:
         return atoms_of(self.law, load * self.factor)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from emuml.experiment.forecast import Forecast
+from emuml.experiment.forecast import Forecast, dependence
 from emuml.experiment.training import Range, Traffic, Training
 from emuml.theory import NoClosedForm, covered_fraction, expected_decode_error
 from emuml.theory.seams import GroupedCode
@@ -99,7 +99,7 @@ def decoding(training: Training, found: Forecast) -> Decoding | None:
     if found.basis == "exact":
         return _decoded(code, found, "exact")
     protocol: Any = training.protocol
-    any_set = (
+    any_set = not dependence(training) and (
         training.shape.stragglers in ("cancel", "wait-all") or answers_needed(training.shape.stop_rule) is not None
     )
     if any_set:  # all sets of responders are equally likely

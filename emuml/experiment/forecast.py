@@ -8,12 +8,14 @@ Messages are taken not to wait for each other, and nobody to crash.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from emuml.durations import durations
 from emuml.experiment import closed_forms
 from emuml.experiment.training import Range, Traffic, Training
 from emuml.streams import generator
@@ -169,13 +171,39 @@ def _simulated(training: Training) -> Forecast:
 
 
 def drawn(training: Training, draws: np.random.Generator, rounds: int) -> Floats:
-    """Return delays of so many rounds, drawn from the law of each worker."""
-    levels = draws.random((rounds, training.workers))
-    delays = np.empty(levels.shape)
-    for load in np.unique(training.loads).tolist():
-        those = training.loads == load
-        delays[:, those] = training.law.ppf(levels[:, those], load)
-    return delays
+    """Return delays of the first rounds of one training, drawn from the law of each worker."""
+    return drawing(training, draws)(0, rounds)
+
+
+def drawing(training: Training, draws: np.random.Generator) -> Callable[[int, int], Floats]:
+    """Return what draws delays of one training: of so many rounds, from a round on; each round is asked for once.
+
+    Where draws have something in common, they are those of a run with a seed of its own.
+    """
+    loads = [(load, training.loads == load) for load in np.unique(training.loads).tolist()]
+    seed = int(draws.integers(2**63)) if dependence(training) else None
+
+    def of(first: int, rounds: int) -> Floats:
+        delays = np.empty((rounds, training.workers))
+        if seed is None:
+            levels = draws.random(delays.shape)
+            for load, those in loads:
+                delays[:, those] = training.law.ppf(levels[:, those], load)
+            return delays
+        row = np.empty(training.workers)
+        for load, those in loads:
+            fill = durations(training.law, seed, training.workers)
+            for i in range(rounds):
+                fill(first + i, load, row)
+                delays[i, those] = row[those]
+        return delays
+
+    return of
+
+
+def dependence(training: Training) -> str:
+    """Return what draws of the law have in common, if they do."""
+    return str(getattr(training.law, "dependence", ""))
 
 
 def continued(training: Training, found: list[RoundEnds], basis: str, detail: str) -> Forecast:

@@ -21,6 +21,7 @@ from emuml.experiment.forecast import (
     certain_delays,
     computed_rounds,
     drain_s,
+    drawing,
     drawn,
     rate_of,
     simulated_rounds,
@@ -100,10 +101,11 @@ def _simulated(
 ) -> Iterator[RoundEnds]:
     """Yield simulated trainings up to their ends; most take fewer rounds than ``rounds``."""
     for _ in range(trainings):
-        delays = drawn(training, draws, min(rounds, training.rounds))
+        of = drawing(training, draws)
+        delays = of(0, min(rounds, training.rounds))
         found = training.ends(delays)
         while found.ended_s[-1] < limit_s and len(delays) < training.rounds:
-            more = drawn(training, draws, min(len(delays), training.rounds - len(delays)))
+            more = of(len(delays), min(len(delays), training.rounds - len(delays)))
             delays = np.concatenate([delays, more])
             found = training.ends(delays)
         yield _cut(training, delays, found, limit_s)

@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from emuml.experiment.forecast import LEAST_TRAININGS, MOST_TRAININGS, certain_delays, drawn, longer, source
+from emuml.experiment.forecast import (
+    LEAST_TRAININGS,
+    MOST_TRAININGS,
+    certain_delays,
+    dependence,
+    drawing,
+    drawn,
+    longer,
+    source,
+)
 from emuml.experiment.pushing import Pace, Pushed, pushed
 from emuml.experiment.training import Floats, Range, Training
 from emuml.stopping import AnyOf, Rounds, Seconds, StopCondition, Updates
@@ -153,11 +162,16 @@ def _certain(training: Training, most: int) -> Callable[[int], Floats]:
 def _drawn(training: Training, draws: np.random.Generator, trainings: int) -> Callable[[int], Floats]:
     workers = training.workers
     known = np.empty((0, trainings, workers))
+    each = [drawing(training, draws) for _ in range(trainings)] if dependence(training) else []
 
     def of(iterations: int) -> Floats:
         nonlocal known
-        more = drawn(training, draws, max(iterations - len(known), 0) * trainings)
-        known = np.concatenate([known, more.reshape(-1, trainings, workers)])
+        first, count = len(known), max(iterations - len(known), 0)
+        if each:
+            more = np.stack([delays(first, count) for delays in each], axis=1)
+        else:
+            more = drawn(training, draws, count * trainings).reshape(-1, trainings, workers)
+        known = np.concatenate([known, more])
         return known
 
     return of

@@ -31,7 +31,7 @@ from emuml.spec import InputFolder
 
 ENGINES = ("des", "tcp")
 FAMILIES_OF_LISTS = {"faults": "fault", "conditions": "stop", "links": "link", "routes": "route"}
-FAMILIES_BY_FIELD = {"of": "protocol"}
+FAMILIES_BY_FIELD = {"of": "protocol", "base": "compute", "outlier": "compute"}
 _NAME_MAX, _NAMES_MAX = 100, 1_000
 _BESIDE = ("format", "engine", "runtime")
 HINTS_MAX = 50

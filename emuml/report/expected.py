@@ -74,6 +74,11 @@ def group_code(experiment: Experiment) -> GroupCode | None:
     return code if isinstance(code, GroupCode) else None
 
 
+def are_alike(experiment: Experiment) -> bool:
+    """Tell whether workers have nothing in common and are equally likely to be late, as far as their law says."""
+    return not getattr(experiment.cluster.compute, "dependence", "")
+
+
 def decode_error(code: GroupCode) -> float | None:
     """Return the expected ``||a^T B - 1||^2`` of a round, in partitions; None when no closed form is known.
 

@@ -174,7 +174,7 @@ def _moments(rule: StopRule, compute: ComputeLaw, load: float) -> tuple[float, f
     if (values := atoms_of(compute, load)) is not None:
         return atomic_moments(rule, values, compute.cdf(values, load))
     equal = _equal_groups(rule)
-    if equal is not None and isinstance(compute, HeavyLaw):
+    if equal is not None and isinstance(compute, HeavyLaw) and compute.tail_index < np.inf:
         return heavy_moments_over(compute, load, equal[1], lambda chance: cover_missing(chance, *equal))
     if equal is not None:
         return moments_over(compute, load, lambda level: cover_level(level, *equal))

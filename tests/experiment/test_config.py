@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ import pytest
 
 import emuml
 from emuml import names
-from emuml.cluster import Cluster, DelayTrace, Network, ShiftedExponential
+from emuml.cluster import Cluster, Constant, DelayTrace, Network, Pareto, ShiftedExponential, SpeedClasses, WithOutliers
 from emuml.cluster.failure_laws import WeibullFailures
 from emuml.cluster.faults import Crash, FaultPlan, Start
 from emuml.cluster.spells import FixedRepair
@@ -94,6 +94,27 @@ def test_faults_may_be_a_law_with_its_repair(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(SMALL + "faults: {kind: recorded-failures, array: down.csv, until_s: 9}\n")
     plan = load(tmp_path / "own.yaml").experiment.fault_plan()
     assert plan == FaultPlan((Crash("worker-1", at_s=5.0, restart_after_s=2.0),))
+
+
+def test_compute_laws_are_made_of_each_other() -> None:
+    text = """\
+cluster:
+  workers: 4
+  compute:
+    kind: with-outliers
+    chance: 0.01
+    outlier: {kind: pareto, scale_s: 5, shape: 2.5}
+    base: {kind: speed-classes, factors: [1, 3], shares: [0.75, 0.25], base: {kind: constant, seconds: 0.5}}
+"""
+    given = SMALL.replace("cluster:\n  workers: 4\n", text)
+    classes = SpeedClasses(Constant(0.5), (1.0, 3.0), (0.75, 0.25))
+    found = loads(given, ["cluster.compute.base.base.seconds=0.25"]).experiment.cluster.compute
+    assert loads(given).experiment.cluster.compute == WithOutliers(classes, Pareto(5.0, 2.5), 0.01)
+    assert found == WithOutliers(replace(classes, base=Constant(0.25)), Pareto(5.0, 2.5), 0.01)
+    assert problems(given.replace("kind: pareto", "kind: parteo"))[0].startswith(
+        "exp.yaml:8:21: cluster.compute.outlier.kind: 'parteo' is unknown"
+    )
+    assert "cluster.compute.base.shares" in problems(given.replace("0.75, 0.25", "0.75, 0.2"))[0]
 
 
 def test_engine_and_runtime_settings_are_returned_beside_the_experiment() -> None:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 import emuml
 from emuml.cli.main import status
-from emuml.cluster import Cluster, Constant, DelayTrace, Instant, ShiftedExponential
+from emuml.cluster import Cluster, Constant, DelayTrace, Instant, MarkovSlowness, ShiftedExponential, SpeedClasses
 from emuml.cluster.cluster import Network
 from emuml.errors import UserError
 from emuml.experiment.plan import plan
@@ -104,6 +104,7 @@ def test_shares_and_batches_are_the_loads_of_the_tasks():
 
 
 SEEDS = 200
+SHORT = ShiftedExponential(0.05, 0.5)
 # Of 200 runs with chance 0.95 each, fewer than 179 or more than 199 are inside with a chance of 0.001.
 BAND = 179, 199
 
@@ -118,6 +119,8 @@ BAND = 179, 199
         (GradientCoding(IgnoreStragglers(), 4, "skip-stale"), ShiftedExponential(0.0, 0.5), 0.0, "closed form"),
         (GradientCoding(IgnoreStragglers(), 4, "skip-stale"), ShiftedExponential(0.0, 0.5), 0.1, "simulation"),
         (GradientCoding(FractionalRepetition(2), None, "carry-over"), ShiftedExponential(0.05, 0.5), 0.0, "simulation"),
+        (GradientCoding(FractionalRepetition(2)), MarkovSlowness(Constant(0.5), 5.0, 0.1, 0.2), 0.0, "simulation"),
+        (GradientCoding(FractionalRepetition(2), 4), SpeedClasses(SHORT, (1.0, 3.0), (0.75, 0.25)), 0.0, "simulation"),
     ],
 )
 def test_the_intervals_cover_nineteen_of_twenty_runs(protocol, law, latency_s, basis):

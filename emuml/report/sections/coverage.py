@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from emuml.protocols.gradient_coding.group_code import GroupCode
 from emuml.report.bars import Band, bars
 from emuml.report.charts import Series, level, lines
-from emuml.report.expected import group_code
+from emuml.report.expected import are_alike, group_code
 from emuml.report.figure import Column, Shown, by_round, grid
 from emuml.report.markup import table, tag
 from emuml.report.statistics import Floats, binomial_band, running_mean
@@ -105,7 +105,7 @@ def _over_rounds(shown: Shown, view: View, code: GroupCode | None) -> Element:
         Column("decoded", rounds, _logged(view, "covered")),
         *(Column(one.name, rounds, one.y) for one in series),
     ]
-    if code is not None:
+    if code is not None and are_alike(view.experiment):
         expected = float(covered_chances(code).mean())
         series.append(level(f"expected, {expected:.4g}", expected, rounds))
     caption = shown.of_run(view, "Groups decoded in each round")

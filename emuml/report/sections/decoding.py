@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from emuml.report.charts import Series, level, lines
-from emuml.report.expected import decode_error, group_code
+from emuml.report.expected import are_alike, decode_error, group_code
 from emuml.report.facts import decoding, number
 from emuml.report.figure import Column, Shown, by_round, grid
 from emuml.report.markup import tag
@@ -53,7 +53,7 @@ def _said(shown: Shown, view: View) -> Element:
 def _of_view(shown: Shown, view: View) -> Element:
     rounds, values = errors(view)
     code = group_code(view.experiment)
-    expected = None if code is None else decode_error(code)
+    expected = decode_error(code) if code is not None and are_alike(view.experiment) else None
     series = [
         Series("error of the round", rounds, values, "s0 thin"),
         Series("mean so far", rounds, running_mean(values), "s2"),
