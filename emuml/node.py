@@ -119,8 +119,12 @@ def check_same_messages(nodes: Iterable[Node]) -> None:
     Raises
     ------
     ContractError
-        Naming two classes and a message that only one of them knows.
+        Naming two classes and a message that only one of them knows, or what is no node at all.
     """
+    nodes = list(nodes)
+    for node in nodes:
+        if not isinstance(node, Node):
+            raise ContractError(f"a factory returned {node!r}, which is no Node")
     classes = list(dict.fromkeys(type(node) for node in nodes))
     known = [set(message_types(cls)) for cls in classes]
     for cls, messages in zip(classes[1:], known[1:], strict=True):

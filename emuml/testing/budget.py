@@ -11,7 +11,7 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt
 
-from emuml.errors import UserError
+from emuml.errors import UserError, did_you_mean
 from emuml.node import NodeId
 from emuml.spec import check
 from emuml.testing.mishaps import AnyMishap, CrashFault, PauseFault
@@ -75,6 +75,16 @@ class Budget:
             return False
         return id.role in survives if self.keep is None else not {id.role, str(id)} & self.keep
 
+    def check_names(self, ids: Iterable[NodeId]) -> None:
+        """Refuse rules about roles that nobody has: a misspelt one would let everybody crash."""
+        roles = sorted({id.role for id in ids})
+        for rule in self.keep or ():
+            name = rule.of if isinstance(rule, Quorum) else rule
+            if name not in roles and name.rpartition("-")[0] not in roles:
+                raise UserError(
+                    f"nobody is called {name!r}", "faults.keep", ", ".join(roles), did_you_mean(name, roles)
+                )
+
     def applied(
         self, faults: Iterable[AnyMishap], ids: Collection[NodeId], survives: Collection[str]
     ) -> tuple[tuple[AnyMishap, ...], int]:
@@ -128,10 +138,15 @@ def faults(
     slow: int = 1,
 ) -> Budget:
     """Return a budget of faults; see :class:`Budget`."""
-    if isinstance(keep, str):
-        raise UserError(f"got {keep!r}", "faults.keep", "a set of roles or ids, such as {'server'}")
-    kept = None if keep is None else frozenset(keep)
-    return Budget(crash, restart_within_s, for_good, kept, heal_s, cut, pause, slow)
+    rules = None if keep is None else _rules(keep)
+    return Budget(crash, restart_within_s, for_good, rules, heal_s, cut, pause, slow)
+
+
+def _rules(keep: object) -> frozenset[str | Quorum]:
+    given = list(keep) if isinstance(keep, Iterable) and not isinstance(keep, str) else None
+    if given is None or not all(isinstance(rule, (str, Quorum)) for rule in given):
+        raise UserError(f"got {keep!r}", "faults.keep", "a set of roles, ids and et.quorum(...), such as {'server'}")
+    return frozenset(given)
 
 
 @dataclass(frozen=True)
@@ -144,6 +159,7 @@ class Clusters:
     servers: tuple[int, int] = (1, 1)
 
     def __post_init__(self) -> None:
+        check(self)
         for name, (low, high) in (("workers", self.workers), ("rounds", self.rounds), ("servers", self.servers)):
             if not 1 <= low <= high:
                 raise UserError(f"got {(low, high)}", f"clusters.{name}", "(least, most), 1 <= least <= most")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Any
 
+from emuml.testing.arguments import check_campaign, check_described
 from emuml.testing.budget import DEFAULT_BUDGET, DEFAULT_CLUSTERS, Budget, Clusters
-from emuml.testing.explorers import Ground, Name, Proposal, explorer
+from emuml.testing.explorers import Ground, Name, Proposal, check_name
+from emuml.testing.explorers import explorer as explorer_of
 from emuml.testing.oracles import Description
 from emuml.testing.scenario import Scenario
 from emuml.testing.shrink import Shrunk, shrink
@@ -74,7 +77,7 @@ def explore(
     clusters: Clusters = DEFAULT_CLUSTERS,
     faults: Budget = DEFAULT_BUDGET,
     *,
-    workload: object = None,
+    workload: Callable[[Scenario], Any] | None = None,
     first: Iterable[Scenario] = (),
     shrinks: bool = True,
 ) -> Campaign:
@@ -106,12 +109,16 @@ def explore(
     ------
     OracleError
         If a predicate raised.
+    UserError
+        If an argument cannot be meant; nothing has run then.
     """
-    description = describe if isinstance(describe, Description) else described(describe)
-    trier = Trier(Subject(make, workload), description, faults)  # type: ignore[arg-type]
+    check_options(make, runs, explorer, seed, clusters, faults, workload)
+    description = described(describe)
+    trier = Trier(Subject(make, workload), description, faults)
     campaign = Campaign()
     with prepared():
         ground = Ground(trier, clusters, seed)
+        trier.check(ground.smallest())
         for proposal in chain(map(Proposal, first), _proposals(explorer, ground, runs)):
             trial = trier.run(proposal.scenario, proposal.choose)
             _count(campaign, trial)
@@ -126,8 +133,17 @@ def explore(
     return campaign
 
 
-def described(describe: Describe) -> Description:
-    """Return what a function says of every run."""
+def check_options(make: Any, runs: Any, explorer: Any, seed: Any, clusters: Any, faults: Any, workload: Any) -> None:
+    """Refuse arguments of :func:`explore` that cannot be meant."""
+    check_campaign(make, runs, seed, clusters, faults, workload)
+    check_name(explorer)
+
+
+def described(describe: Describe | Description) -> Description:
+    """Return what a function says of every run, or what was said already."""
+    if isinstance(describe, Description):
+        return describe
+    check_described(describe)
     description = Description()
     describe(description)
     return description
@@ -139,7 +155,7 @@ def repeats(trier: Trier, trial: Trial) -> bool:
 
 
 def _proposals(name: str, ground: Ground, runs: int) -> Iterator[Proposal]:
-    chosen = explorer(name, ground)
+    chosen = explorer_of(name, ground)
     for index in range(runs):
         proposal = chosen.propose(index)
         if proposal is None:

@@ -10,8 +10,9 @@ from shlex import quote
 from typing import Any, Literal, Protocol, cast
 
 from emuml.errors import UserError
+from emuml.testing.arguments import check_described, check_subject
 from emuml.testing.budget import DEFAULT_BUDGET, DEFAULT_CLUSTERS, Budget, Clusters
-from emuml.testing.campaign import Campaign, described, explore
+from emuml.testing.campaign import Campaign, check_options, described, explore
 from emuml.testing.explorers import Name
 from emuml.testing.oracles import Description
 from emuml.testing.places import place_of
@@ -19,7 +20,7 @@ from emuml.testing.report import report
 from emuml.testing.scenario import Scenario, load, parsed
 from emuml.testing.store import FAILURES, Store
 from emuml.testing.subject import Describe, Make, Subject, shipped
-from emuml.testing.trial import Trial, Trier, prepared
+from emuml.testing.trial import Trial, Trier, fits, prepared
 
 
 class CheckFailed(AssertionError):
@@ -47,6 +48,7 @@ class Check:
 
     def __init__(self, make: Make, describe: Describe, options: dict[str, Any], store: Path) -> None:
         self.name = getattr(describe, "__name__", "checked")
+        check_described(describe, self.name)
         self.make, self.describe, self.options = make, describe, options
         self.last: Campaign | None = None
         self._store = Store(store, self.name)
@@ -59,11 +61,14 @@ class Check:
         CheckFailed
             With the whole report.
         """
+        __tracebackhide__ = True  # of pytest: the report says it all
         options = {**self.options, **_from_environment()}
-        campaign = self.last = explore(self.make, self.describe, first=self._store.scenarios(), **options)
+        kept = self._store.scenarios(place_of(self))
+        first = [scenario for scenario in kept if fits(Subject(self.make, self.options["workload"]), scenario)]
+        campaign = self.last = explore(self.make, self.describe, first=first, **options)
         print(campaign.summary())
         if campaign.ok:
-            for scenario in self._store.scenarios():
+            for scenario in first:
                 self._store.forget(scenario)
             return
         raise CheckFailed(self._failed(campaign))
@@ -91,6 +96,7 @@ class Check:
         CheckFailed
             If an oracle objects.
         """
+        __tracebackhide__ = True
         trial = self.tried(scenario)
         if not trial.ok:
             raise CheckFailed(report(trial, test=self.name))
@@ -107,8 +113,9 @@ def _from_environment() -> dict[str, int]:
     for name in ("runs", "seed"):
         text = os.environ.get(f"EMUML_ET_{name.upper()}")
         if text is not None:
-            if not text.isdecimal():
-                raise UserError(f"got {text!r}", f"EMUML_ET_{name.upper()}", "a whole number")
+            least = 1 if name == "runs" else 0
+            if not text.isdecimal() or int(text) < least:
+                raise UserError(f"got {text!r}", f"EMUML_ET_{name.upper()}", f"a whole number >= {least}")
             found[name] = int(text)
     return found
 
@@ -139,7 +146,7 @@ def check(
     >>> test_ssp.check.last is None
     True
     """
-    options = {
+    options: dict[str, Any] = {
         "runs": runs,
         "explorer": explorer,
         "seed": seed,
@@ -147,6 +154,9 @@ def check(
         "faults": faults,
         "workload": workload,
     }
+    if getattr(make, "__name__", "").startswith("test_"):
+        raise UserError(f"got the test {make.__name__}", "et.check", "what is tested", "write @et.check(lambda: ...)")
+    check_options(make, **options)
     return lambda describe: _test(Check(make, describe, options, Path(store)))
 
 
@@ -154,6 +164,7 @@ def _test(checked: Check) -> Test:
     """Return a plain function, which is what pytest collects."""
 
     def test() -> None:
+        __tracebackhide__ = True
         checked.explore()
 
     test.__name__ = test.__qualname__ = checked.name
@@ -183,12 +194,14 @@ def run(
         Over TCP faults strike at the same logged counts, deviations cannot be forced, and only the oracles of finished
         runs judge; see :mod:`emuml.testing.tcp`.
     """
-    given = _scenario(scenario)
-    subject = Subject(make, workload)
+    if engine not in ("des", "tcp"):
+        raise UserError(f"got {engine!r}", "engine", "'des' or 'tcp'")
+    check_subject(make, faults, workload)
+    given, subject = _scenario(scenario), Subject(make, workload)
     if describe is None:
         describe = shipped(subject.build(given).protocol)
-    description = describe if isinstance(describe, Description) else described(describe)
-    trier = Trier(subject, description, faults)
+    trier = Trier(subject, described(describe), faults)
+    trier.check(given)
     if engine == "tcp":
         from emuml.testing.tcp import over_tcp
 
@@ -204,6 +217,8 @@ def run(
 def _scenario(given: Scenario | str | Path) -> Scenario:
     if isinstance(given, Scenario):
         return given
+    if not isinstance(given, (str, Path)):
+        raise UserError(f"got {given!r}", "scenario", "an et.Scenario, the path of a file, or JSON text")
     return parsed(given) if isinstance(given, str) and given.lstrip().startswith("{") else load(given)
 
 

@@ -185,7 +185,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self._late.clear()
         for node in self.down:
             self.run.restart(node)
-        self._healed_s = self.run.now
+        self._healed_s = self._judge.calm_s = self.run.now
         run = self.run.finish(self._judge.description.within_s)
         finished = Finished(self.scenario, self._built.protocol, self._built.problem, run)
         self._judge.at_end(finished, waiting(self.run))

@@ -6,18 +6,20 @@ An exception of a predicate is an error of the test, never a violation of the pr
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
+from annotated_types import Gt
 
 from emuml import effects as fx
-from emuml.errors import Deadlock, EmumlError, Livelock, RunFailed, UserError
+from emuml.errors import Deadlock, EmumlError, Livelock, RunFailed, UserError, did_you_mean
 from emuml.lazy import array_of
 from emuml.node import NodeId
+from emuml.spec import checked
 from emuml.testing.views import Finished, NobodyLivesError, Nodes, Noted, Sent
 
 OnNodes = Callable[[Nodes], object]
@@ -93,31 +95,38 @@ class Description:
 
         With a role in ``of`` it is judged after steps of these nodes only: what it says is of nothing else.
         """
-        self.steps.append(Oracle("always", _named(name), holds, of=of))
+        _add(self.steps, Oracle("always", name, holds, of=of))
 
     def never_sent(self, wrong: OnSent, name: str) -> None:
         """Require that no message is sent of which ``wrong`` is true."""
-        self.sends.append(Oracle("never_sent", _named(name), lambda sent: not wrong(sent)))
+        _check_callable(wrong, name)
+        _add(self.sends, Oracle("never_sent", name, lambda sent: not wrong(sent)))
 
     def each_sent(self, holds: OnSent, name: str) -> None:
         """Require something of every message that is sent."""
-        self.sends.append(Oracle("each_sent", _named(name), holds))
+        _add(self.sends, Oracle("each_sent", name, holds))
 
     def sometimes(self, holds: OnNodes, name: str) -> None:
         """Require that something is reached after some step of some run of a campaign."""
-        self.reached.append(Oracle("sometimes", _named(name), holds))
+        _add(self.reached, Oracle("sometimes", name, holds))
 
     def eventually(self, goal: str | OnNodes, within_s: float = 60.0, after: str = "heal", name: str = "") -> None:
-        """Require progress on the healed cluster: ``"done"`` (a node stops the run), or that a predicate is reached."""
-        if after != "heal" or (isinstance(goal, str) and goal != "done"):
+        """Require progress on the healed cluster: ``"done"`` (a node stops the run), or that a predicate is reached.
+
+        A run that a node stops before it is healed must have reached the predicate after the last of its faults.
+        """
+        if after != "heal" or (goal != "done" and not callable(goal)):
             raise UserError(f"got {goal!r} after {after!r}", "eventually", "'done' or a predicate, after 'heal'")
+        checked(within_s, Annotated[float, Gt(0)], "eventually.within_s")
         self.within_s = max(self.within_s, within_s) if self.goals else within_s
-        holds = goal if callable(goal) else _is_done
-        self.goals.append(Oracle("eventually", name or (goal if isinstance(goal, str) else "a goal"), holds))
+        name = name or (goal if isinstance(goal, str) else "a goal")
+        if goal == "done" and any(other.holds is _is_done for other in self.goals):
+            return
+        _add(self.goals, Oracle("eventually", name, goal if callable(goal) else _is_done))
 
     def at_end(self, holds: OnFinished, name: str) -> None:
         """Require something of every run that a node stopped."""
-        self.ends.append(Oracle("at_end", _named(name), holds))
+        _add(self.ends, Oracle("at_end", name, holds))
 
     def reference(self, expected: Reference, when: OnFinished | None = None, name: str = "reference") -> None:
         """Require that the published parameters equal those of a sequential program, bit for bit.
@@ -129,17 +138,36 @@ class Description:
         when : callable, optional
             Runs of which this is false are not compared.
         """
-        self.ends.append(Oracle("reference", name, lambda run: equal_versions(run, expected(run)), when))
+        _check_callable(expected, name)
+        _add(self.ends, Oracle("reference", name, lambda run: equal_versions(run, expected(run)), when))
+
+    def check_roles(self, roles: Collection[str]) -> None:
+        """Refuse oracles of a role that nobody has: they would never be asked."""
+        for oracle in self.steps:
+            if oracle.of not in ("", *roles):
+                known = ", ".join(sorted(roles))
+                hint = did_you_mean(oracle.of, roles)
+                raise UserError(f"nobody has the role {oracle.of!r}", f"the oracle {oracle.name!r}", known, hint)
 
 
 def _is_done(nodes: Nodes) -> bool:
     return False  # a run that a node stopped is not asked
 
 
-def _named(name: str) -> str:
-    if not name:
-        raise UserError("no name", "oracle", "a few words, which failures are recognised by")
-    return name
+def _add(oracles: list[Oracle], oracle: Oracle) -> None:
+    """Take an oracle of which all can be told from the others: by its name failures are recognised."""
+    name = oracle.name
+    if not name or not isinstance(name, str):
+        raise UserError(f"got the name {name!r}", "oracle", "a few words, which failures are recognised by")
+    if any(other.name == name for other in oracles):
+        raise UserError("there is one of this name", f"the oracle {name!r}", "a name of its own for each")
+    _check_callable(oracle.holds, name)
+    oracles.append(oracle)
+
+
+def _check_callable(holds: object, name: str) -> None:
+    if not callable(holds):
+        raise UserError(f"got {holds!r}", f"the oracle {name!r}", "a function, such as lambda nodes: ...")
 
 
 def equal_versions(run: Finished, expected: Sequence[Any]) -> bool:
@@ -178,7 +206,13 @@ _SENDS = (fx.Send, fx.SendLatest, fx.Broadcast)
 
 
 class Judge:
-    """Applies a description to one run on the emulator."""
+    """Applies a description to one run on the emulator.
+
+    Attributes
+    ----------
+    calm_s : float
+        When the last fault is over, in seconds: a run that is stopped later has to have reached its goals since then.
+    """
 
     def __init__(self, description: Description) -> None:
         self.description = description
@@ -187,6 +221,8 @@ class Judge:
         self._unreached = list(description.reached)
         self._steps: dict[str, list[Oracle]] = {}
         self.unmet: dict[str, Oracle] = {goal.name: goal for goal in description.goals}
+        self.calm_s = float("inf")
+        self._unseen = [goal for goal in description.goals if goal.holds is not _is_done]
 
     def after_step(self, nodes: Nodes, id: NodeId, now: float, effects: Sequence[fx.Effect], healed: bool) -> None:
         """Judge the nodes and what the step sent."""
@@ -199,6 +235,8 @@ class Judge:
             self._judge_sends(nodes, id, now, effects)
         if self._unreached:
             self._note_reached(nodes)
+        if self._unseen and now >= self.calm_s:
+            self._unseen = [goal for goal in self._unseen if not ask(goal, nodes)]
         if healed and self.unmet:
             self.unmet = {name: goal for name, goal in self.unmet.items() if not ask(goal, nodes)}
 
@@ -250,6 +288,9 @@ class Judge:
             if ask(oracle, finished) is False:
                 self._found(oracle, finished.run.duration_s, "", f"{oracle.name}, of the finished run")
                 return
+        if self._unseen and finished.run.duration_s >= self.calm_s:
+            goal = self._unseen[0]
+            self._found(goal, finished.run.duration_s, "", f"{goal.name} was not reached before the run was stopped")
 
 
 def of_error(error: RunFailed, now: float, waiting: dict[str, str]) -> Violation:

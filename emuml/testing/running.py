@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from emuml.blas import single_threaded
 from emuml.cluster.cluster import Cluster
 from emuml.cluster.faults import FaultPlan
+from emuml.errors import UserError
 from emuml.node import Factory, NodeId
 from emuml.outcome import Run
 from emuml.roster import Roster
 from emuml.spec import Inputs
+from emuml.testing.given import checked_nodes
 
 if TYPE_CHECKING:
     from emuml.runtime.settings import RuntimeSettings
@@ -54,7 +56,11 @@ def run_nodes(
     choose : callable, optional
         Emulator only: picks among legal schedules.
     """
-    parsed = {NodeId.parse(id) if isinstance(id, str) else id: given for id, given in nodes.items()}
+    if engine not in ("des", "tcp"):
+        raise UserError(f"got {engine!r}", "engine", "'des' or 'tcp'")
+    if until_s is not None and until_s < 0:
+        raise UserError(f"got {until_s!r}", "until_s", "seconds >= 0")
+    parsed = checked_nodes(nodes)
     roster = Roster(tuple(sorted(parsed)), seed)
     cluster, faults = cluster or Cluster(workers=1), faults or FaultPlan()
     if engine == "des":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from emuml.errors import UserError
-from emuml.testing.scenario import Scenario, load
+from emuml.testing.scenario import Scenario, load_stored
 from emuml.testing.trial import short_id
 
 FAILURES = Path(".emuml") / "failures"
@@ -24,14 +24,19 @@ class Store:
     def __init__(self, folder: Path, name: str) -> None:
         self._folder, self._name = folder, name
 
-    def scenarios(self) -> list[Scenario]:
-        """Return what is kept, in the order of names; what cannot be read any more is left out."""
+    def scenarios(self, place: str = "") -> list[Scenario]:
+        """Return what is kept, in the order of names; what cannot be read any more is left out.
+
+        So is what another test of this name keeps, whose file is there.
+        """
         found = []
         for path in sorted(self._folder.glob(f"{self._name}-????.json")):
             try:
-                found.append(load(path))
+                scenario, owner = load_stored(path)
             except UserError:
                 continue
+            if owner in ("", place) or not Path(owner.partition("::")[0]).is_file():
+                found.append(scenario)
         return found
 
     def keep(self, scenario: Scenario, place: str = "") -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -11,9 +10,10 @@ from importlib.util import find_spec
 from typing import Any
 
 from emuml.errors import UserError
-from emuml.node import NodeId, Nodes
+from emuml.node import Nodes
 from emuml.roster import Roster
 from emuml.stopping import Rounds
+from emuml.testing.given import checked_nodes, required
 from emuml.testing.oracles import Description
 from emuml.testing.probe import Probe
 from emuml.testing.scenario import Scenario
@@ -63,7 +63,7 @@ class Subject:
         made = self.make(scenario) if self._takes_scenario else self.make()
         roster = _roster(scenario.seed, scenario.rounds, scenario.workers, scenario.servers)
         if not hasattr(made, "nodes"):
-            nodes = {NodeId.parse(id) if isinstance(id, str) else id: given for id, given in made.items()}
+            nodes = checked_nodes(made)
             return Built(nodes, Roster(tuple(sorted(nodes)), scenario.seed, roster.stop), 1.0)
         problem = _probe(scenario.workers) if self.workload is None else self.workload(scenario)
         nodes = made.nodes(problem, roster)
@@ -71,7 +71,7 @@ class Subject:
 
     @cached_property
     def _takes_scenario(self) -> bool:
-        return _takes_one(self.make)
+        return bool(required(self.make))
 
     def survives(self, protocol: Any) -> Collection[str]:
         """Return the roles whose crashes the protocol says it survives."""
@@ -86,14 +86,6 @@ def _roster(seed: int, rounds: int, workers: int, servers: int) -> Roster:
 
 _probe = cache(Probe)
 """Problems have no state: one serves all runs of its size."""
-
-
-def _takes_one(make: Make) -> bool:
-    try:
-        parameters = inspect.signature(make).parameters.values()
-    except ValueError:
-        return False
-    return any(item.default is item.empty and item.kind is not item.VAR_KEYWORD for item in parameters)
 
 
 def shipped(protocol: Any) -> Callable[[Description], None]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from emuml.blas import single_threaded
 from emuml.des.environment import Choose
-from emuml.errors import UserError
+from emuml.errors import UserError, did_you_mean
 from emuml.outcome import Run
 from emuml.testing.budget import DEFAULT_BUDGET, Budget
 from emuml.testing.coverage import Coverage, Point
@@ -89,6 +89,23 @@ class Trier:
     description: Description
     budget: Budget = DEFAULT_BUDGET
 
+    def check(self, scenario: Scenario) -> None:
+        """Refuse oracles, rules and faults that name nobody.
+
+        Raises
+        ------
+        UserError
+            Naming what is misspelt and who there is.
+        """
+        ids = self.subject.build(scenario).roster.ids
+        self.budget.check_names(ids)
+        self.description.check_roles({id.role for id in ids})
+        names = [str(id) for id in ids]
+        for _, name in (named for fault in scenario.faults for named in fault.as_fault().named()):
+            if name not in names:
+                hint = did_you_mean(name, names)
+                raise UserError(f"there is no {name}", "scenario.faults", ", ".join(names), hint)
+
     def legal(self, scenario: Scenario, built: Built) -> tuple[Scenario, int]:
         """Return the scenario without the faults that exceed the budget, and how many these were."""
         if not scenario.faults:
@@ -130,6 +147,7 @@ class Trier:
         env = emulator.env
         picks.now = lambda: env._now
         judge, coverage = Judge(self.description), Coverage()
+        judge.calm_s = max((fault.at_s + (fault.lasts_s or 0.0) for fault in scenario.faults), default=0.0)
         nodes = Nodes(emulator.machines, emulator.trace)
         emulator.after_step = watch(emulator, judge, nodes, self.budget.heal_s.__le__)
         if covers:
@@ -186,10 +204,10 @@ def short_id(scenario: Scenario) -> str:
     return hashlib.sha256(scenario.to_json().encode()).hexdigest()[:4]
 
 
-def fits(trier: Trier, scenario: Scenario) -> bool:
+def fits(subject: Subject, scenario: Scenario) -> bool:
     """Tell whether the nodes of a scenario can be built."""
     try:
-        trier.subject.build(scenario)
+        subject.build(scenario)
     except UserError:
         return False
     return True

@@ -95,6 +95,9 @@ class Nodes:
         group = self._by_role.get(name)
         if group is not None:
             return group
+        if name not in self._by_id:
+            known = ", ".join([*self._by_role, *self._by_id])
+            raise KeyError(f"nobody is called {name!r}, but {known}")
         life = self._by_id[name].life
         if life is None or not life.events:
             raise NobodyLivesError(name)

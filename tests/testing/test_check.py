@@ -122,3 +122,37 @@ def test_what_an_oracle_reads_is_drawn_with_what_led_to_it(tmp_path):
     assert trial.violation.read == ("client-0", "keeper-0")
     assert trial.violation.node == "keeper-0"
     assert [line for line in trial.report().splitlines() if "Kept 0" in line]
+
+
+def test_a_kept_failure_that_fits_no_more_is_passed_over_and_stays(tmp_path):
+    kept = tmp_path / "spreads-0000.json"
+    kept.write_text(et.Scenario(workers=100).to_json())  # of a problem with 60 rows
+
+    def spreads(run):
+        run.eventually("done")
+
+    test = et.check(lambda: AsyncUpdates(barrier=SSP(1)), runs=3, store=tmp_path)(spreads)
+    test()
+    assert test.check.last.runs == 3
+    assert kept.is_file()
+
+
+def test_tests_of_one_name_in_two_files_keep_failures_apart(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    theirs = et.explore(nodes(Hasty), durable, 200, faults=KEEP).failure.scenario
+    (tmp_path / "test_theirs.py").touch()
+    theirs.to_file(tmp_path / "durable-0000.json", "test_theirs.py::durable")
+    checked(tmp_path, nodes(), runs=5)()
+    assert (tmp_path / "durable-0000.json").is_file()
+
+    (tmp_path / "test_theirs.py").unlink()  # it was renamed: what it kept is anybody's of this name
+    test = checked(tmp_path)
+    with pytest.raises(et.CheckFailed):
+        test()
+    assert test.check.last.runs == 1
+
+
+def test_runs_may_not_be_overridden_by_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("EMUML_ET_RUNS", "0")
+    with pytest.raises(UserError, match="EMUML_ET_RUNS: got '0'; allowed: a whole number >= 1"):
+        checked(tmp_path, nodes())()

@@ -82,6 +82,24 @@ def test_a_goal_may_be_reached_at_any_time_after_healing():
     assert judged(describe(10), nodes(client=Ticking), Scenario()).signature.name == "ticks"
 
 
+def test_a_goal_of_a_run_that_stops_before_healing_is_judged_there():
+    def wants(goal):
+        return lambda run: (run.eventually("done"), run.eventually(goal, name="all kept"))
+
+    last = 4
+    assert judged(wants(lambda nodes: nodes["client"].kept == last)).ok
+    short = judged(wants(lambda nodes: nodes["client"].kept > last))
+    assert (short.signature.kind, short.signature.name) == ("eventually", "all kept")
+    assert "all kept was not reached before the run was stopped" in short.report()
+    assert not judged(wants(lambda nodes: nodes["client"].kept == 1), scenario=later(3.0)).ok
+    assert judged(wants(lambda nodes: False), scenario=later(50.0)).ok
+
+
+def later(after_s):
+    """Return a scenario whose keeper is away until after so many seconds, or until after the end."""
+    return Scenario(faults=(CrashFault(node="keeper-0", at_s=after_s, restart_after_s=0.5),))
+
+
 def test_an_exception_of_a_node_is_a_violation_named_by_type_and_line():
     class Fails(Keeper):
         def on_saved(self, ctx, tag):
@@ -140,7 +158,7 @@ def test_the_reference_is_compared_bit_for_bit():
         return [version + 0.0 if i < 2 else version + 1e-9 for i, version in enumerate(trained(finished))]
 
     def compared(expected, **options):
-        return judged(lambda run: run.reference(expected, **options), lambda: GradientCoding(), Scenario())
+        return et.run(lambda: GradientCoding(), Scenario(), lambda run: run.reference(expected, **options))
 
     assert compared(trained).ok
     assert compared(shifted).signature.kind == "reference"

@@ -40,6 +40,13 @@ class Portfolio:
         return self._parts[1].propose(_BEYOND + index) if proposal is None else proposal
 
 
+def check_name(name: object) -> None:
+    """Refuse a name that no explorer has."""
+    known = get_args(Name)
+    if name not in known:
+        raise UserError(f"got {name!r}", "explorer", ", ".join(known), did_you_mean(str(name), known))
+
+
 def explorer(name: str, ground: Ground) -> Explorer:
     """Return an explorer by its name.
 
@@ -48,9 +55,8 @@ def explorer(name: str, ground: Ground) -> Explorer:
     UserError
         If there is none of this name.
     """
-    if name not in get_args(Name):
-        raise UserError(f"got {name!r}", "explorer", ", ".join(get_args(Name)), did_you_mean(name, get_args(Name)))
+    check_name(name)
     return Portfolio(ground) if name == "portfolio" else _EXPLORERS[name](ground)
 
 
-__all__ = ["Explorer", "Ground", "Name", "Portfolio", "Proposal", "explorer"]
+__all__ = ["Explorer", "Ground", "Name", "Portfolio", "Proposal", "check_name", "explorer"]
