@@ -220,9 +220,8 @@ class Faults:
         return self._wires.latency_s(sender, receiver)
 
     def crashed(self, machine: Machine) -> None:
-        """Forget what a node that is gone had to say."""
+        """Judge nobody for a node that is gone, and it no more: its exit is noticed."""
         if self.touches_links:
-            self._wires.lose(machine)
             for neighbour in self._neighbours(machine):
                 self._silences.forget(machine, neighbour)
 

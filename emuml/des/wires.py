@@ -199,12 +199,6 @@ class Wires:
             self._clear(wire)
             wire.arrives_s = 0.0
 
-    def lose(self, machine: Machine) -> None:
-        """Forget what a node that crashed had not sent."""
-        for (sender, _), wire in self._wires.items():
-            if sender == machine.id:
-                self._clear(wire)
-
     def _clear(self, wire: Wire) -> None:
         self._drop_left(wire)
         for parcel in wire.waiting:

@@ -52,6 +52,14 @@ def test_a_message_that_comes_as_the_node_goes_on_follows_those_that_waited():
     assert seen.of("worker-0", "message") == [(3.0, "server-0", "1"), (3.0, "server-0", "2.75")]
 
 
+def test_nothing_that_waited_is_handed_over_after_a_stop():
+    script = on(message=lambda ctx, sender, text: ctx.stop("enough"))
+    run, seen = both(ticks(1.5, 2.0, to=WORKER), script, [Hang("worker-0", 2.0, at_s=1)], cluster())
+
+    assert seen.of("worker-0", "message") == [(3.0, "server-0", "1.5")]
+    assert run.stopped == "enough"
+
+
 def test_a_timer_cancelled_or_armed_anew_by_what_waited_does_not_fire_late():
     def start(ctx, saved):
         ctx.set_timer("cancelled", 1.5)

@@ -147,6 +147,30 @@ def test_the_end_that_heard_everything_is_told_by_the_one_that_did_not():
     assert told(seen, "worker-0") == [(3.5, "server-0", "DOWN"), (7.25, "server-0", "UP")]
 
 
+def test_a_peer_that_falls_silent_before_it_is_heard_again_is_judged_anew():
+    cuts = [Partition(("worker-0",), ("server-0",), for_s, at_s=at_s) for at_s, for_s in ((1.0, 1.0), (2.125, 9.0))]
+    _, seen = pair(None, cuts, cluster(suspect_s=0.5, down_s=2))
+
+    assert told(seen, "server-0")[:4] == [
+        (1.75, "worker-0", "SUSPECT"), (2.25, "worker-0", "UP"), (2.875, "worker-0", "SUSPECT"),
+        (4.375, "worker-0", "DOWN"),
+    ]  # fmt: skip
+
+
+def test_a_second_cut_is_no_sign_of_life():
+    cuts = [Partition(("worker-0",), ("server-0",), for_s, at_s=at_s) for at_s, for_s in ((1.0, 8.0), (2.0, 3.0))]
+    _, seen = pair(None, cuts, cluster(suspect_s=0.5, down_s=2))
+
+    assert told(seen, "server-0")[:2] == [(1.75, "worker-0", "SUSPECT"), (3.25, "worker-0", "DOWN")]
+
+
+def test_what_a_node_that_crashed_had_not_sent_never_arrives():
+    plan = [Partition(("worker-0",), ("server-0",), 4.0, at_s=1.0), Crash("worker-0", at_s=3.0)]
+    _, seen = pair(ticks(0.5, 2.0), plan, cluster(suspect_s=50, down_s=90))
+
+    assert [text for *_, text in seen.of("server-0", "message")] == ["0.5"]
+
+
 @pytest.mark.parametrize(
     ("silence", "interval_s", "suspect_s", "down_s"), [("lan", 0.5, SUSPECTS, KILLS), ("wan", 1.0, 1.7726, 6.403)]
 )
