@@ -89,6 +89,7 @@ if IMPLEMENTATION == "compiled":
     from emuml._kernels.csr import csr_accumulate, csr_predict
     from emuml._kernels.decode import weighted_sum as _weighted_sum
     from emuml._kernels.draws import (
+        exponentials_of,
         subset,
         uniform,
         uniforms,
@@ -99,13 +100,22 @@ if IMPLEMENTATION == "compiled":
         words,
     )
     from emuml._kernels.flows import FlowSystem
-    from emuml._kernels.timing import cover_time, exponential_rounds, key_exponentials, key_tails, key_words, mark_used
+    from emuml._kernels.timing import (
+        cover_time,
+        exponential_rounds,
+        key_exponentials,
+        key_tails,
+        key_words,
+        mark_used,
+        word_round,
+    )
 else:
     from emuml._kernels.reference import (
         cover_time,
         csr_accumulate,
         csr_predict,
         exponential_rounds,
+        exponentials_of,
         key_exponentials,
         key_words,
         mark_used,
@@ -115,6 +125,7 @@ else:
         unit_exponential,
         unit_exponentials,
         word,
+        word_round,
         words,
     )
     from emuml._kernels.reference import weighted_sum as _weighted_sum
@@ -136,6 +147,7 @@ __all__ = [
     "csr_predict",
     "event_core",
     "exponential_rounds",
+    "exponentials_of",
     "key_exponentials",
     "key_tails",
     "key_words",
@@ -149,6 +161,7 @@ __all__ = [
     "unit_tail",
     "weighted_sum",
     "word",
+    "word_round",
     "words",
 ]
 

@@ -10,7 +10,7 @@ when it matters, and the run belongs to the event tier.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from emuml.cluster.cluster import Cluster, Network
 from emuml.des.array_tier import ArrayTier, Unordered, most_at_once
 from emuml.des.drawing import Drawing
 from emuml.des.late import Late
+from emuml.des.words import WordRounds
 from emuml.errors import ContractError, Livelock
 from emuml.lazy import Deferred
 from emuml.message import Message, size_bytes
@@ -90,8 +91,9 @@ class RoundTier(ArrayTier):
         self._workers, self._unit_cost = cluster.workers, unit_cost
         self._closing, self._late = Closing(nodes.rule), Late()
         self._law, self._seed, self._seconds = cluster.compute, roster.seed, np.empty(cluster.workers)
-        self._now = self._asks_free_s = 0.0
+        self._now = 0.0
         self._still = 0
+        self._words: WordRounds | None = None
         self._asked: tuple[Message, float] | None = None  # and when it reaches the workers
         # Of each worker: when its link is free, and when it began and ends the work that it did last.
         self._link_free_s = None if self._network.bandwidth_bps is None else np.zeros(cluster.workers)
@@ -119,7 +121,7 @@ class RoundTier(ArrayTier):
             return
         left_s, bandwidth_bps = self._now, self._network.bandwidth_bps
         if bandwidth_bps is not None:
-            left_s = self._asks_free_s = max(self._now, self._asks_free_s) + 8 * effect.size_bytes / bandwidth_bps
+            left_s += 8 * effect.size_bytes / bandwidth_bps  # nobody answers before the question before has left
         self._asked = effect.message, left_s + self._network.latency_s
 
     def _round(self) -> None:
@@ -127,16 +129,25 @@ class RoundTier(ArrayTier):
         if self._asked is None:
             raise ContractError(f"{self.server} neither asks nor stops, and nobody works")
         (question, asked_s), self._asked = self._asked, None
-        work = self._work_on(question, asked_s)
+        draw = self._draw_of(question)
+        closed = self._words.take(draw, asked_s) if self._words is not None else None
+        if closed is not None:  # nobody is late: whatever is not used was not finished when it was cancelled
+            self._pass(closed[0])
+            self._hand_over(question, closed[1])
+            return
+        work = self._work_on(question, asked_s, draw)
         closed_s, is_used = self._decide(work)
         self._pass(closed_s)
-        answers = Answers.among(is_used, partial(self._value, question))
-        self.step(fx.Handed("answered", (answers, self._count_late())))
+        self._hand_over(question, is_used)
         if self.result.stopped is None:
             self._go_on(work, ~is_used)
 
-    def _work_on(self, question: Message, asked_s: float) -> _Work:
-        self._draw(question)
+    def _hand_over(self, question: Message, is_used: NDArray[np.bool_]) -> None:
+        answers = Answers.among(is_used, partial(self._value, question))
+        self.step(fx.Handed("answered", (answers, self._count_late())))
+
+    def _work_on(self, question: Message, asked_s: float, draw: int) -> _Work:
+        self._drawing.fill(draw, self._seconds)
         is_ready, start_s = None, asked_s
         if self._queues:
             # Work that ends as the question arrives ends before it if it began before the question was sent.
@@ -220,14 +231,24 @@ class RoundTier(ArrayTier):
     def _value(self, question: Message, worker: int) -> Deferred:
         return Deferred(self._nodes.task(question, worker), f"worker-{worker}")
 
-    def _draw(self, question: Message) -> None:
-        """Draw how long everybody takes for the question."""
+    def _draw_of(self, question: Message) -> int:
+        """Return the draw of everybody's duration; the first question tells what the tasks cost."""
         if self.result.events == 1:
-            self._drawing = Drawing(self._law, self._seed, self._nodes.costs(question) / self._unit_cost)
+            self._first = question
+            is_instant = not self._network.latency_s and self._network.bandwidth_bps is None
+            if is_instant and self._nodes.stragglers == "cancel":
+                self._words = WordRounds.of(self._closing, self._law, self._seed, self._loads())
         draw = self._nodes.task(question, 0).draw
         if draw is None:
             raise ContractError("tasks of rounds name their draw, such as the round")
-        self._drawing.fill(draw, self._seconds)
+        return draw
+
+    def _loads(self) -> Floats:
+        return self._nodes.costs(self._first) / self._unit_cost
+
+    @cached_property
+    def _drawing(self) -> Drawing:
+        return Drawing(self._law, self._seed, self._loads())
 
 
 def why_not(nodes: RoundNodes, cluster: Cluster) -> str:

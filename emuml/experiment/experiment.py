@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, Any
 
 from annotated_types import Ge, Gt
@@ -120,6 +121,10 @@ class Experiment:
 
     def roster(self) -> Roster:
         """Return the ids of the run."""
+        return self._roster
+
+    @cached_property
+    def _roster(self) -> Roster:
         counts = {"server": self.cluster.servers, "worker": self.cluster.workers}
         return Roster.of_counts(self.seed, self.stop_condition(), **counts)
 

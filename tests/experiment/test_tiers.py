@@ -5,7 +5,7 @@ import pytest
 
 import emuml
 from emuml.cluster import Cluster, DelayTrace, ShiftedExponential
-from emuml.cluster.cluster import Network
+from emuml.cluster.cluster import Network, ServerCosts
 from emuml.cluster.faults import Crash, FaultPlan
 from emuml.comparison.measures import run_of
 from emuml.errors import UserError
@@ -96,6 +96,13 @@ def test_large_runs_are_served_by_arrays_if_nobody_chooses():
     assert chosen(501, tier="event").tier == "event"
 
 
+def busy(protocol):
+    """Return an experiment whose server takes time for each message."""
+    workload = LogisticRegression(data=DATA, optimizer=GradientDescent(rate=0.1))
+    cluster = Cluster(workers=6, server_costs=ServerCosts(cpu_s_per_message=0.01))
+    return small(protocol=protocol, workload=workload, cluster=cluster)
+
+
 def test_what_arrays_cannot_serve_is_refused_with_the_reason():
     crashing = small(faults=FaultPlan((Crash("worker-1", at_s=1.0, restart_after_s=1.0),)))
     slow = small(cluster=Cluster(workers=6, cancel_lag_s=0.1))
@@ -103,7 +110,8 @@ def test_what_arrays_cannot_serve_is_refused_with_the_reason():
     for options, experiment, reason in [
         ({}, crashing, "faults are planned"), ({"journal": True}, small(), "a journal is asked for"),
         ({"beside": [lambda env, cluster: iter(())]}, small(), "other processes run beside"),
-        ({}, slow, "cancelled tasks free their slots late"),
+        ({}, slow, "cancelled tasks free their slots late"), ({}, busy(GradientCoding()), "messages wait"),
+        ({}, busy(AsyncUpdates()), "messages wait"),
     ]:  # fmt: skip
         with pytest.raises(UserError, match=f"the array tier cannot serve this run: {reason}"):
             emuml.run(experiment, tier="array", **options)
