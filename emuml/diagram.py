@@ -1,8 +1,8 @@
 """Space-time diagrams in text: one column a node, time downwards, drawn from trace rows alone.
 
 A pure function of rows ``(time_s, node, kind, *details)``, the same for every engine. A message is drawn where it is
-received; ``*`` marks what a scenario made deviate; a dead span is dotted, a crash is ``X``; pending saves are ``s...``,
-durable ones ``S``. By default only what the last row can have been caused by is drawn.
+received; ``*`` marks what a scenario made deviate; a dead span is dotted, a crash is ``X``, a cut ``//``; pending saves
+are ``s...``, durable ones ``S``. By default only what the last row can have been caused by is drawn.
 """
 
 from __future__ import annotations
@@ -20,6 +20,15 @@ _LEAST = 16
 _DRAWN = frozenset(
     {"start", "crash", "peer", "receive", "timer", "computed", "saved", "save", "log", "stop", "publish"}
 )
+_FAULTS = {
+    "Partition": ("// cut off", "// heals"),
+    "Hang": ("= stands still", "= goes on"),
+    "SlowNode": ("~ slow", "~ fast again"),
+    "SlowLink": ("~ slow link", "~ link as before"),
+    "Lossy": ("% lossy link", "% link as before"),
+    "GroupCrash": ("! group crash", ""),
+}
+"""How a fault is drawn that begins, and that ends; crashes and starts have rows of their own."""
 
 
 @dataclass
@@ -146,7 +155,7 @@ def diagram(
     """
     messages = matched(rows)
     past = set(range(len(rows))) if everything else causal_past(rows, messages, of)
-    chosen = [i for i in sorted(past) if rows[i][2] in _DRAWN]
+    chosen = [i for i, row in enumerate(rows) if (i in past and row[2] in _DRAWN) or _is_fault(row)]
     page = _Page(sorted({str(rows[i][1]) for i in chosen}, key=_order), width)
     drawn = _Drawing(rows, messages, set(marks), page)
     lines = [line for i in chosen for line in drawn.line(i)]
@@ -157,6 +166,11 @@ def diagram(
         half = lines_max // 2
         lines = [*lines[:half], f"{'':{_TIME}}... {len(lines) - 2 * half} lines ...", *lines[-half:]]
     return "\n".join([page.head(), *lines])
+
+
+def _is_fault(row: Row) -> bool:
+    """Tell whether a row is of a fault that others notice without a message: it is drawn wherever it is."""
+    return row[2] in ("fault", "healed") and row[3] in _FAULTS
 
 
 def _order(name: str) -> tuple[str, int]:
@@ -264,6 +278,8 @@ class _Drawing:
                 return f"| s...{details[0]}"
             case "saved":
                 return f"| S {details[0]} durable"
+            case "fault" | "healed":
+                return _FAULTS[details[0]][kind == "healed"]
             case "log":
                 shown = ", ".join(f"{key}={value}" for key, value in list(details[0].items())[:2])
                 return f"| log {shown}"
