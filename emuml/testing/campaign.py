@@ -15,7 +15,7 @@ from emuml.testing.oracles import Description
 from emuml.testing.scenario import Scenario
 from emuml.testing.shrink import Shrunk, shrink
 from emuml.testing.subject import Describe, Make, Subject
-from emuml.testing.trial import Trial, Trier, prepared
+from emuml.testing.trial import Trial, Trier, differs, prepared
 
 REPEATED = 100
 """One run in so many is made twice; the traces must be equal."""
@@ -40,6 +40,8 @@ class Campaign:
         Seconds in the emulator.
     nondeterministic : Scenario or None
         A scenario of which two runs differ.
+    difference : str
+        Where they do.
     """
 
     runs: int = 0
@@ -50,6 +52,7 @@ class Campaign:
     messages: int = 0
     wall_s: float = 0.0
     nondeterministic: Scenario | None = None
+    difference: str = ""
 
     @property
     def ok(self) -> bool:
@@ -126,8 +129,8 @@ def explore(
                 campaign.failure = shrink(trier, trial) if shrinks else Shrunk(trial, trial, 0)
                 campaign.failure = replace(campaign.failure, found_after=campaign.runs)
                 return campaign
-            if campaign.runs % REPEATED == 1 and not repeats(trier, trial):
-                campaign.nondeterministic = trial.recorded()
+            if campaign.runs % REPEATED == 1 and (difference := differs(trier, trial)):
+                campaign.nondeterministic, campaign.difference = trial.recorded(), difference
                 return campaign
     campaign.missed = [oracle.name for oracle in description.reached if oracle.name not in campaign.reached]
     return campaign
@@ -147,11 +150,6 @@ def described(describe: Describe | Description) -> Description:
     description = Description()
     describe(description)
     return description
-
-
-def repeats(trier: Trier, trial: Trial) -> bool:
-    """Tell whether the recorded scenario of a run gives the very trace of it."""
-    return trier.run(trial.recorded()).digest() == trial.digest()
 
 
 def _proposals(name: str, ground: Ground, runs: int) -> Iterator[Proposal]:

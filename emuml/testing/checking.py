@@ -75,7 +75,8 @@ class Check:
 
     def _failed(self, campaign: Campaign) -> str:
         if campaign.failure is None and campaign.nondeterministic is not None:
-            return f"two runs of one scenario differ: {campaign.nondeterministic.to_json()}"
+            given = campaign.nondeterministic.to_json()
+            return f"two runs of one scenario differ: {campaign.difference}\n\nscenario: {given}"
         if campaign.failure is None:
             return f"never reached in {campaign.runs} runs: {', '.join(campaign.missed)}"
         failure = campaign.failure
@@ -84,8 +85,10 @@ class Check:
         path = self._store.keep(scenario, place)
         command = f"emuml replay {quote(str(path))}" if place else f"{self.name}.replay({str(path)!r})"
         text = report(failure.trial, failure.found_after, command, self.name)
-        if failure.nondeterministic:
-            text = f"the recorded scenario does not fail in the same way (nondeterminism); not shrunk\n\n{text}"
+        if failure.nondeterministic or failure.difference:
+            again = "it does not fail in the same way again: not made small" if failure.nondeterministic else ""
+            differ = f"two runs of the scenario differ: {failure.difference}" if failure.difference else ""
+            text = "\n".join([*filter(None, (differ, again)), "", text])
         return text
 
     def replay(self, scenario: Scenario | str | Path) -> None:

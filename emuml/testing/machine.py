@@ -7,12 +7,14 @@ A failing example is printed as a program. Authors add rules by subclassing, as 
 from __future__ import annotations
 
 import sys
+from types import MethodType
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from emuml.des.choices import LEVELS
+from emuml.errors import UserError
 from emuml.testing.budget import DEFAULT_BUDGET, DEFAULT_CLUSTERS, Budget, Clusters
 from emuml.testing.campaign import described
 from emuml.testing.oracles import Judge
@@ -71,9 +73,9 @@ class ClusterMachine(RuleBasedStateMachine):
     def begin(self, workers: int, servers: int, rounds: int, seed: int) -> None:
         """Begin the first lives of all nodes."""
         self.scenario = Scenario(workers=workers, servers=servers, rounds=rounds, seed=seed)
-        self.subject = Subject(self.make)
+        self.subject = Subject(self._given("make"))
         self._built: Built = self.subject.build(self.scenario)
-        self._judge = Judge(described(self.describe or shipped(self._built.protocol)))
+        self._judge = Judge(described(self._given("describe") or shipped(self._built.protocol)))
         self._late: dict[Link, int] = {}
         self._first, self._pick, self._healed_s = ("", ""), 0, FOREVER_S
         self._crashes: list[CrashFault] = []
@@ -83,6 +85,13 @@ class ClusterMachine(RuleBasedStateMachine):
         nodes = Nodes(self.run.machines, self.run.trace)
         self.run.after_step = watch(self.run, self._judge, nodes, lambda now: now >= self._healed_s)
         self.run.begin()
+
+    def _given(self, name: str) -> Any:
+        """Return a function of the class that is no method."""
+        given = getattr(self, name, None)
+        if (isinstance(given, MethodType) and given.__self__ is self) or (given is None and name == "make"):
+            raise UserError(f"got {given!r}", f"{type(self).__name__}.{name}", f"{name} = staticmethod(...)")
+        return given
 
     def _choose(self, name: str, n: int) -> int:
         """Answer for the emulator: messages are late and ties are ordered as rules said; all else is as by default."""

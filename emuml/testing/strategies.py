@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import Annotated, Any
 
+from annotated_types import Ge
 from hypothesis import strategies as st
 from hypothesis import target
 from hypothesis.control import currently_in_test_context
 from hypothesis.errors import InvalidArgument
 
+from emuml.errors import UserError
+from emuml.spec import checked
+from emuml.testing.budget import Clusters
 from emuml.testing.mishaps import AnyMishap, CrashFault, CutFault, PauseFault
 from emuml.testing.scenario import Delays, Deviation, Scenario, base_of
 from emuml.testing.trial import Trial, Trier
@@ -17,9 +21,7 @@ from emuml.testing.trial import Trial, Trier
 _LEVELS = 5
 
 
-@st.composite
 def scenarios(
-    draw: st.DrawFn,
     workers: tuple[int, int] = (2, 4),
     rounds: tuple[int, int] = (1, 4),
     servers: tuple[int, int] = (1, 1),
@@ -31,7 +33,7 @@ def scenarios(
     tag: str = "gradient",
     roles: tuple[str, ...] = ("worker",),
     horizon_s: float = 20.0,
-) -> Scenario:
+) -> st.SearchStrategy[Scenario]:
     """Return a strategy of scenarios: numbers of nodes and rounds, crashes, deviations by name, then the seed.
 
     Parameters
@@ -47,13 +49,39 @@ def scenarios(
         Which roles may crash.
     horizon_s : float
         Crashes come before it.
+
+    Raises
+    ------
+    UserError
+        If an argument cannot be meant.
     """
-    plain = Scenario(
-        workers=draw(st.integers(*workers)), servers=draw(st.integers(*servers)), rounds=draw(st.integers(*rounds))
-    )
+    ranges = Clusters(workers, rounds, servers=servers)
+    for name, most in {"crash": crash, "cut": cut, "pause": pause, "deviations": deviations}.items():
+        checked(most, Annotated[int, Ge(0)], f"scenarios.{name}")
+    named: dict[str, Any] = {"messages": messages, "roles": roles}
+    for name, names in named.items():
+        if isinstance(names, str) or not all(isinstance(item, str) for item in names):
+            raise UserError(f"got {names!r}", f"scenarios.{name}", "a tuple of names, such as ('worker',)")
+    checked(horizon_s, Annotated[float, Ge(0)], "scenarios.horizon_s")
+    return _scenarios(ranges, (crash, cut, pause, deviations), messages, tag, roles, horizon_s)
+
+
+@st.composite
+def _scenarios(
+    draw: st.DrawFn,
+    ranges: Clusters,
+    most: tuple[int, int, int, int],
+    messages: tuple[str, ...],
+    tag: str,
+    roles: tuple[str, ...],
+    horizon_s: float,
+) -> Scenario:
+    crash, cut, pause, deviations = most
+    workers, servers, rounds = (draw(st.integers(*ends)) for ends in (ranges.workers, ranges.servers, ranges.rounds))
+    plain = Scenario(workers=workers, servers=servers, rounds=rounds)
     faults: list[AnyMishap] = [*draw(st.lists(_crashes(plain, roles, horizon_s), max_size=crash))]
-    for most, kind in ((cut, _cuts), (pause, _pauses)):
-        faults += draw(st.lists(kind(plain, horizon_s), max_size=most)) if most else []
+    for limit, kind in ((cut, _cuts), (pause, _pauses)):
+        faults += draw(st.lists(kind(plain, horizon_s), max_size=limit)) if limit else []
     deviating = draw(st.lists(_deviations(plain, messages, tag), max_size=deviations, unique_by=lambda item: item.name))
     changes: dict[str, Any] = {"faults": tuple(faults), "deviations": tuple(deviating)}
     return plain.model_copy(update={**changes, "seed": draw(st.integers(0, 3))})

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from emuml.blas import single_threaded
@@ -202,6 +203,24 @@ def prepared() -> Iterator[None]:
 def short_id(scenario: Scenario) -> str:
     """Return four hexadecimal digits that name a scenario."""
     return hashlib.sha256(scenario.to_json().encode()).hexdigest()[:4]
+
+
+def differs(trier: Trier, trial: Trial) -> str:
+    """Run the recorded scenario of a run, and say where the traces part; nothing if they are equal."""
+    again = trier.run(trial.recorded())
+    if again.digest() == trial.digest():
+        return ""
+    for one, other in zip_longest(trial.run.trace.rows, again.run.trace.rows):
+        if one != other:
+            return f"first {_row(one)}, then {_row(other)}"
+    return "the same records, of other content"
+
+
+def _row(row: tuple[Any, ...] | None) -> str:
+    if row is None:
+        return "the end"
+    time_s, node, kind, *details = row
+    return " ".join(map(str, (f"at {time_s:.6g} s", node, kind, *details)))
 
 
 def fits(subject: Subject, scenario: Scenario) -> bool:

@@ -170,3 +170,31 @@ def test_engines_and_nodes_of_faults_are_known_by_name():
 def test_a_predicate_that_names_nobody_is_told_who_there_is():
     with pytest.raises(et.OracleError, match=r"nobody is called 'keper', but .*keeper-0"):
         et.run(nodes(), et.Scenario(), lambda run: run.always(lambda nodes: nodes["keper"].number, "x"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({"workers": (5, 2)}, r"clusters.workers: got \(5, 2\)"),
+        ({"crash": -1}, "scenarios.crash: got -1"),
+        ({"roles": "worker"}, r"scenarios.roles: got 'worker'; allowed: a tuple of names"),
+        ({"messages": "Push"}, "scenarios.messages: got 'Push'"),
+        ({"horizon_s": -1.0}, "scenarios.horizon_s: got -1.0"),
+    ],
+)
+def test_a_strategy_is_refused_when_it_is_written(arguments, why):
+    with pytest.raises(UserError, match=why):
+        et.scenarios(**arguments)
+
+
+def test_a_machine_says_how_its_functions_are_written():
+    class Nothing(et.ClusterMachine):
+        pass
+
+    class Method(et.ClusterMachine):
+        def make(self):
+            return nodes()()
+
+    for machine in (Nothing, Method):
+        with pytest.raises(UserError, match=rf"{machine.__name__}.make: .*; allowed: make = staticmethod\(...\)"):
+            machine().begin(workers=2, servers=1, rounds=1, seed=0)

@@ -11,7 +11,7 @@ from emuml.testing.subject import Subject
 from emuml.testing.trial import Trier
 from tests.mutants.planted import RUN_TWICE
 from tests.mutants.registry import MUTANTS
-from tests.testing.keeper import Hasty, durable, nodes
+from tests.testing.keeper import Client, Hasty, durable, nodes
 
 REPEATING = [mutant for mutant in MUTANTS if RUN_TWICE not in mutant.oracles]
 KEEP = et.faults(keep={"client"}, crash=4)
@@ -80,6 +80,25 @@ def test_what_does_not_fail_again_is_not_shrunk_but_reported():
     assert shrunk.nondeterministic
     assert shrunk.replays == 1
     assert shrunk.scenario == found.scenario
+
+
+def test_what_always_fails_is_small_though_its_runs_take_all_of_the_time(monkeypatch):
+    monkeypatch.setattr(module, "REPLAYS_MAX", 2)
+    tries = trier(lambda run: run.always(lambda nodes: False, "nothing"), nodes())
+    shrunk = shrink(tries, tries.run(MANY))
+    assert (shrunk.scenario.faults, shrunk.scenario.deviations) == ((), ())
+
+
+def test_a_failure_of_which_two_runs_differ_says_where():
+    count = iter(range(10**6))
+
+    def make():
+        return {**nodes()(), "client-0": ("client", lambda: Client(2 + next(count) % 5))}
+
+    tries = trier(lambda run: run.at_end(lambda finished: False, "no end"), make)
+    shrunk = shrink(tries, tries.run(MANY))
+    assert not shrunk.nondeterministic
+    assert shrunk.difference.startswith("first at ")
 
 
 def flaky(first, then):
