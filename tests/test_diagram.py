@@ -101,10 +101,14 @@ def test_more_nodes_than_fit_share_the_last_column():
 
 def test_cuts_hangs_and_slow_nodes_are_drawn_where_they_begin_and_end():
     rows = [
-        (1.0, "worker-0", "fault", "Crash"), (1.5, "worker-1", "fault", "Hang"),
-        (2.0, "worker-0", "fault", "Partition"), (2.5, "worker-1", "healed", "Hang"), (3.0, "worker-0", "healed", "Partition"),
-        (4.0, "worker-1", "fault", "SlowNode"), (5.0, "worker-1", "healed", "SlowNode"),
-    ]  # fmt: skip
+        (1.0, "worker-0", "fault", "Crash"),
+        (1.5, "worker-1", "fault", "Hang"),
+        (2.0, "worker-0", "fault", "Partition"),
+        (2.5, "worker-1", "healed", "Hang"),
+        (3.0, "worker-0", "healed", "Partition"),
+        (4.0, "worker-1", "fault", "SlowNode"),
+        (5.0, "worker-1", "healed", "SlowNode"),
+    ]
     drawn = [line.split(None, 1)[1].strip(" |") for line in diagram(rows, everything=True).splitlines()[1:]]
 
     assert drawn == [
