@@ -9,12 +9,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from emuml.cluster.fault_kinds import Crash, Fault, GroupCrash, Hang, Start
 from emuml.errors import UserError
-
-if TYPE_CHECKING:
-    from emuml.cluster.faults import Fault
 
 
 class Happening(NamedTuple):
@@ -49,8 +47,6 @@ def _problems(faults: Sequence[Fault]) -> list[tuple[int, UserError]]:
 
 def _happenings(index: int, fault: Fault) -> Iterator[tuple[str, Happening]]:
     """Yield what the clock form of a fault does to the lives of nodes."""
-    from emuml.cluster.faults import Crash, GroupCrash, Hang, Start
-
     at_s = getattr(fault, "at_s", None)
     if isinstance(fault, Start):
         yield fault.node, Happening(-1.0, index, "absent", -1.0 if at_s is None else at_s)
