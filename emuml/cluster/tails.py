@@ -52,8 +52,8 @@ class _Tailed:
         """Return mean and variance of the draws; infinite where there are none."""
         raise NotImplementedError
 
-    def chances(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return the chances of a draw of at most ``x >= 0`` and of a larger one, each right where it is small."""
+    def chances(self, x: Floats, is_above: bool) -> Floats:
+        """Return the chance of a draw of at most ``x >= 0``, or of a larger one, each right where it is small."""
         raise NotImplementedError
 
     def quantiles(self, chance: Floats, is_above: bool) -> Floats:
@@ -95,11 +95,11 @@ class _Tailed:
 
     def cdf(self, t: ArrayLike, load: float = 1.0) -> Floats:
         """See :class:`~emuml.cluster.compute.ComputeModel`."""
-        return self.chances(self._draws(t, load))[0]
+        return self.chances(self._draws(t, load), is_above=False)
 
     def sf(self, t: ArrayLike, load: float = 1.0) -> Floats:
         """Return the probability of a duration above ``t`` seconds, in the shape of ``t``."""
-        return self.chances(self._draws(t, load))[1]
+        return self.chances(self._draws(t, load), is_above=True)
 
     def ppf(self, q: ArrayLike, load: float = 1.0) -> Floats:
         """See :class:`~emuml.cluster.compute.ComputeModel`."""
@@ -129,10 +129,10 @@ class _OfExponential(_Tailed):
         """Return the draw with this hazard."""
         raise NotImplementedError
 
-    def chances(self, x: Floats) -> tuple[Floats, Floats]:
+    def chances(self, x: Floats, is_above: bool) -> Floats:
         """See the base."""
         hazard = self.hazard(x)
-        return np.asarray(-np.expm1(-hazard)), np.asarray(np.exp(-hazard))
+        return np.asarray(np.exp(-hazard) if is_above else -np.expm1(-hazard))
 
     def quantiles(self, chance: Floats, is_above: bool) -> Floats:
         """See the base."""
@@ -243,13 +243,11 @@ class LogNormal(_Tailed):
         """Return ``exp(s**2 / 2)`` and ``exp(s**2) (exp(s**2) - 1)``."""
         return exp(self.sigma**2 / 2), exp(self.sigma**2) * expm1(self.sigma**2)
 
-    def chances(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return halves of the complementary error function of ``log(x) / (s sqrt 2)``."""
+    def chances(self, x: Floats, is_above: bool) -> Floats:
+        """Return half the complementary error function of ``log(x) / (s sqrt 2)``, or of minus that."""
         with np.errstate(divide="ignore"):
-            z = np.log(x) / (self.sigma * sqrt(2.0))
-        flat = z.ravel().tolist()
-        both = np.array([[erfc(-one) / 2 for one in flat], [erfc(one) / 2 for one in flat]])
-        return both[0].reshape(z.shape), both[1].reshape(z.shape)
+            z = np.log(x) / (self.sigma * sqrt(2.0) * (1.0 if is_above else -1.0))
+        return np.array([erfc(one) / 2 for one in z.ravel().tolist()], np.float64).reshape(z.shape)
 
     def quantiles(self, chance: Floats, is_above: bool) -> Floats:
         """Return ``exp(s z)`` with ``z`` the normal quantile."""

@@ -178,10 +178,12 @@ def drawn(training: Training, draws: np.random.Generator, rounds: int) -> Floats
 def drawing(training: Training, draws: np.random.Generator) -> Callable[[int, int], Floats]:
     """Return what draws delays of one training: of so many rounds, from a round on; each round is asked for once.
 
-    Where draws have something in common, they are those of a run with a seed of its own.
+    Where draws have something in common, they are those of a run with a seed of its own; so they are of laws made of
+    others, whose quantiles take long to find.
     """
     loads = [(load, training.loads == load) for load in np.unique(training.loads).tolist()]
-    seed = int(draws.integers(2**63)) if dependence(training) else None
+    is_seeded = bool(dependence(training)) or hasattr(training.law, "base")
+    seed = int(draws.integers(2**63)) if is_seeded else None
 
     def of(first: int, rounds: int) -> Floats:
         delays = np.empty((rounds, training.workers))
