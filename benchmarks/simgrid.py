@@ -36,8 +36,8 @@ class Absent(Exception):
     """Why SimGrid cannot be compared with here."""
 
 
-def compiled(folder: Path) -> Path:
-    """Compile the program.
+def compiled(folder: Path, name: str = "simgrid_flows") -> Path:
+    """Compile a program that lies beside this file.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def compiled(folder: Path) -> Path:
     compiler = shutil.which("g++") or shutil.which("c++")
     if compiler is None:
         raise Absent("no C++ compiler")
-    program, source = folder / "simgrid_flows", Path(__file__).with_name("simgrid_flows.cpp")
+    program, source = folder / name, Path(__file__).with_name(f"{name}.cpp")
     command = [compiler, "-O3", "-std=c++17", str(source), "-o", str(program), "-lsimgrid"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

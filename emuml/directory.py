@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import cast
 
 from emuml.node import NodeId
@@ -26,9 +27,13 @@ class Directory:
 
     def __init__(self, roster: Roster, talks_to: Mapping[str, frozenset[str] | None]) -> None:
         self.roster = roster
-        self.ids = roster.ids if isinstance(roster.ids, Ids) else frozenset(roster.ids)
         roles = sorted(roster.roles)
         self.linked = {role: frozenset(r for r in roles if _linked(role, r, talks_to)) for role in roles}
+
+    @cached_property
+    def ids(self) -> Ids | frozenset[NodeId]:
+        """All ids, made when first asked for: a million of them weigh as much as a tenth of their nodes."""
+        return self.roster.ids if isinstance(self.roster.ids, Ids) else frozenset(self.roster.ids)
 
     def peers(self, node: NodeId, role: str) -> tuple[NodeId, ...]:
         """Return all ids of a role in roster order, without ``node`` itself, whatever their state."""

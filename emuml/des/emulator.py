@@ -6,8 +6,10 @@ left open is asked of ``choose``. Messages, compute slots, disks and faults have
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from emuml import effects as fx
@@ -36,6 +38,8 @@ from emuml.switches import checking, eager, pure
 from emuml.trace import Trace
 
 LIVELOCK_EVENTS = 1_000_000
+MANY = 1000
+"""From so many nodes on, the garbage collector is told to leave them alone while the run lasts."""
 BesideProcess = Callable[[Environment, Cluster], Any]
 
 
@@ -143,9 +147,10 @@ class Emulator:
         for process in self.beside:
             self.env.process(process(self.env, self.cluster))
         try:
-            self.faults.schedule()
-            self._start_all()
-            self._loop(float("inf") if until_s is None else until_s)
+            with settled(len(self.machines)):
+                self.faults.schedule()
+                self._start_all()
+                self._loop(float("inf") if until_s is None else until_s)
         except RunFailed as error:
             self.result.error = error
         try:
@@ -316,3 +321,19 @@ class Emulator:
         if self.choices is not None:
             call.name = self.choices.name(*what)
         return call
+
+
+@contextmanager
+def settled(nodes: int) -> Iterator[None]:
+    """Let the collector pass over what is there already, where many nodes would be gone through again and again.
+
+    Cycles among that wait for the end of the run. Nothing is changed where somebody else has frozen objects.
+    """
+    mine = nodes >= MANY and gc.get_freeze_count() == 0
+    if mine:
+        gc.freeze()
+    try:
+        yield
+    finally:
+        if mine:
+            gc.unfreeze()
