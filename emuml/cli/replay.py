@@ -60,8 +60,6 @@ def _try(path: Path, test: str, draws: bool) -> int:
         marks = [item.name for item in scenario.deviations]
         print(diagram(trial.run.trace.rows, marks, everything=True, lines_max=10_000), end="\n\n")
     print(report(trial, test=check.name))
-    if trial.dropped:
-        print(f"{trial.dropped} of the scenario's faults exceed the budget of the test and were left out")
     return 0 if trial.ok else VIOLATED
 
 

@@ -297,7 +297,7 @@ def of_error(error: RunFailed, now: float, waiting: dict[str, str]) -> Violation
     """Return the violation that a failed run is: what raised where, or who waits for ever."""
     if isinstance(error, (Deadlock, Livelock)):
         signature = Signature(type(error).__name__, roles=_roles(waiting))
-        return Violation(signature, f"{type(error).__name__}: {_waits(waiting)}", now)
+        return Violation(signature, _waits(waiting), now)
     cause = error.__cause__ or error
     last = traceback.extract_tb(cause.__traceback__)[-1:]
     at = f"{Path(last[0].filename).name}:{last[0].lineno}" if last else ""

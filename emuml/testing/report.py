@@ -31,9 +31,11 @@ def report(trial: Trial, runs: int | None = None, replay: str = "", test: str = 
         Name of the test that found it; then a test is printed that can be pasted beside it.
     """
     violation = trial.violation
+    left_out = f"{trial.dropped} of the scenario's faults exceed the budget of the test and were left out"
+    notes = [left_out] if trial.dropped else []
     if violation is None:
-        return f"no oracle objects: {headline(trial.scenario)}, {trial.run.events} events"
-    parts = [headline(trial.scenario, runs, replay), drawn(trial), f"scenario: {trial.scenario.to_json()}"]
+        return "\n".join([f"no oracle objects: {headline(trial.scenario)}, {trial.run.events} events", *notes])
+    parts = [headline(trial.scenario, runs, replay), *notes, drawn(trial), f"scenario: {trial.scenario.to_json()}"]
     return "\n\n".join([*parts, *([ready_test(trial.scenario, test)] if test else [])])
 
 

@@ -74,6 +74,32 @@ def _last(logs: Sequence[tuple[float, Any]], times: list[float], now: float, cou
     return (counter, int(logs[position - 1][1])) if position else None
 
 
+def possible(trier: Trier, scenario: Scenario) -> FaultPlan:
+    """Return the logical form of a scenario's faults, such that the run can go on where the emulated one could.
+
+    A crash at a count is earlier than the one at its time, so that the count at which the node is to come back may need
+    what it had still sent. So the form is tried on the emulator first: if a run does not end there that ended, nodes are
+    back after ``BACK_S`` instead.
+    """
+    from emuml.des.emulator import Emulator
+
+    emulated = trier.run(scenario)
+    plan = logical(emulated.scenario, emulated.run)
+    if emulated.run.stopped is None or not emulated.ok:
+        return plan
+    built = trier.subject.build(scenario)
+    tried = Emulator(built.nodes, scenario.cluster(), built.roster, plan, built.unit_cost)
+    if tried.run(trier.budget.heal_s + trier.description.within_s).stopped is not None:
+        return plan
+    return FaultPlan(tuple(_back_soon(fault) for fault in plan.faults))
+
+
+def _back_soon(fault: Fault) -> Fault:
+    if isinstance(fault, Crash) and fault.restart_after is not None:
+        return replace(fault, restart_after=None, restart_after_s=BACK_S)
+    return fault
+
+
 def over_tcp(trier: Trier, scenario: Scenario) -> Trial:
     """Run a scenario's nodes over TCP, all in this process, and judge the finished run.
 
@@ -86,8 +112,7 @@ def over_tcp(trier: Trier, scenario: Scenario) -> Trial:
     from emuml.testing.running import run_nodes
     from emuml.testing.views import Finished
 
-    emulated = trier.run(scenario)
-    plan = logical(emulated.scenario, emulated.run)
+    plan = possible(trier, scenario)
     built = trier.subject.build(scenario)
     run = run_nodes(
         built.nodes,
@@ -99,6 +124,7 @@ def over_tcp(trier: Trier, scenario: Scenario) -> Trial:
         runtime=RuntimeSettings(stall_s=2.0, start_deadline_s=60.0, drain_s=5.0),
     )
     judge = Judge(trier.description)
-    waiting = {str(id): node.waiting_for() for id, node in run.nodes.items()}
+    said = {str(id): node.waiting_for() for id, node in run.nodes.items()}
+    waiting = {name: text for name, text in said.items() if text}
     judge.at_end(Finished(scenario, built.protocol, built.problem, run), waiting)
     return Trial(scenario.model_copy(update={"deviations": ()}), run, judge.violation)

@@ -183,3 +183,9 @@ def test_an_oracle_of_a_role_is_judged_after_its_steps_only():
     trial = judged(describe, scenario=Scenario())
     assert set(acting) == {"keeper-0"}
     assert trial.violation.node == "client-0"
+
+
+def test_a_report_says_which_faults_were_left_out():
+    trial = judged(durable, faults=et.faults(crash=0))
+    assert trial.ok
+    assert trial.report().splitlines()[1].startswith("1 of the scenario's faults exceed the budget")

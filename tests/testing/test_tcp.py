@@ -5,10 +5,13 @@ import pytest
 import emuml.testing as et
 from emuml.cluster.faults import Crash
 from emuml.outcome import Run
-from emuml.protocols.async_updates import SSP, AsyncUpdates
+from emuml.protocols.async_updates import ASP, BSP, SSP, AsyncUpdates
 from emuml.protocols.gradient_coding import FractionalRepetition, GradientCoding, IgnoreStragglers
+from emuml.testing.campaign import described
 from emuml.testing.scenario import CrashFault, Deviation, Scenario
-from emuml.testing.tcp import BACK_S, logical
+from emuml.testing.subject import Subject
+from emuml.testing.tcp import BACK_S, logical, possible
+from emuml.testing.trial import Trier
 from emuml.trace import Trace
 from tests.mutants.coding_nodes import DecodesByArrival
 from tests.mutants.planted import Swapped
@@ -38,6 +41,19 @@ def emulated(*logs):
 def test_times_become_the_last_count_that_was_logged_before_them(at_s, back_s, expected):
     scenario = Scenario(faults=(CrashFault(node="worker-0", at_s=at_s, restart_after_s=back_s),))
     assert logical(scenario, emulated((1.0, 1), (2.0, 2), (3.0, 3))).faults == (expected,)
+
+
+def test_who_is_needed_for_the_count_of_its_return_is_back_soon():
+    """Worker 1 pushes before it crashes at 2.5 s; crashed at 0 s, it is waited for in the first round."""
+    crash = CrashFault(node="worker-1", at_s=2.5, restart_after_s=1.0)
+    scenario = Scenario(workers=3, servers=2, rounds=3, faults=(crash,))
+    plans = []
+    for barrier in (BSP(), ASP()):
+        subject = Subject(lambda barrier=barrier: AsyncUpdates(barrier=barrier))
+        plans.append(possible(Trier(subject, described(lambda run: run.eventually("done"))), scenario))
+
+    assert plans[0].faults == (Crash("worker-1", at_s=0.0, restart_after_s=BACK_S),)
+    assert plans[1].faults == (Crash("worker-1", at_s=0.0, restart_after=("round", 1)),)
 
 
 CRASHES = Scenario(

@@ -84,6 +84,7 @@ class AsyncUpdates:
                 f"{type(self.barrier).__name__} makes steps on copies of the parameters, and these depend on the past",
                 "workload.optimizer",
                 "an optimizer without state, such as gradient-descent",
+                "BSP, SSP(0) and ASP fetch parameters before each step, and take any",
             )
         if len(servers) > workload.initial.shape[0]:
             most = workload.initial.shape[0]
