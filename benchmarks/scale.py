@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from benchmarks.round_times import Idle
 from benchmarks.update_times import IdlePushes
 from emuml.cluster import Cluster, ShiftedExponential
 from emuml.des.array_tier import ArrayTier
+from emuml.des.emulator import Emulator
 from emuml.des.pushes import PushTier
 from emuml.des.rounds import RoundTier
 from emuml.protocols import AsyncUpdates, GradientCoding
@@ -32,6 +34,7 @@ from emuml.protocols.gradient_coding import FractionalRepetition, IgnoreStraggle
 from emuml.roster import Ids, Roster
 from emuml.shapes import Count, Cover
 from emuml.stopping import Rounds
+from emuml.trace import Trace
 
 LAW = ShiftedExponential(shift_s=0.05, mean_s=0.5)
 WORKERS = 10_000
@@ -104,6 +107,20 @@ def updated(workers: int, rounds: int) -> Contestant:
     return Contestant(work, workers * rounds)
 
 
+def by_events(protocol: GradientCoding | AsyncUpdates, problem: Any, workers: int, rounds: int) -> Contestant:
+    """Return the same on the event tier, whose trace is not kept."""
+    cluster = Cluster(workers=workers, compute=LAW)
+
+    def work() -> None:
+        of = Roster.of_counts(1, Rounds(rounds), server=1, worker=workers)
+        nodes, trace = protocol.nodes(problem, of), Trace(keep=False)
+        run = Emulator(nodes, cluster, of, unit_cost=1.0 / workers, trace=trace).run()
+        if run.error is not None:
+            raise run.error
+
+    return Contestant(work, workers * rounds)
+
+
 def race(contestants: dict[str, Contestant], turns: int) -> dict[str, list[float]]:
     """Let contestants take turns and return CPU seconds per worker-iteration."""
     times = harness.alternate({name: one.work for name, one in contestants.items()}, turns, least_s=0.0)
@@ -114,6 +131,7 @@ def speeds(brief: bool) -> dict[str, harness.Figure]:
     """Return speeds at one size against SimPy."""
     workers, turns, factor = (1000, 1, 1) if brief else (WORKERS, 5, 10)
     half = workers // 2
+    frc = GradientCoding(FractionalRepetition(100), half)
     contestants = {
         "rounds": Contestant(lambda: simpy_idiom.rounds(workers, factor), workers * factor),
         "pushes": Contestant(
@@ -123,9 +141,11 @@ def speeds(brief: bool) -> dict[str, harness.Figure]:
         "cover": covered(workers, 40 * factor),
         "by arrival": asked(workers, 5 * factor, one_by_one=True),
         "ssp": pushed(workers, 6 * workers * factor),
-        "frc": coded(GradientCoding(FractionalRepetition(100), half), workers, 5 * factor),
+        "frc": coded(frc, workers, 5 * factor),
         "k of n, coded": coded(GradientCoding(IgnoreStragglers(), half), workers, factor),
         "async updates": updated(workers, factor),
+        "frc by events": by_events(frc, Idle(1.0, np.zeros(1)), workers, 2),
+        "updates by events": by_events(AsyncUpdates(SSP(STALENESS)), IdlePushes(1.0, np.zeros(1)), workers, 2),
     }  # fmt: skip
     times = race(contestants, turns)
     named = [
@@ -136,14 +156,21 @@ def speeds(brief: bool) -> dict[str, harness.Figure]:
         ("gradient coding, 100 replicas, c = n/2", "rounds", "frc", None, None),
         ("gradient coding, k of n, k = n/2", "rounds", "k of n, coded", None, None),
         ("asynchronous updates, ssp", "pushes", "async updates", None, None),
+        ("gradient coding, 100 replicas, c = n/2, array tier", "frc by events", "frc", None, None),
+        ("asynchronous updates, ssp, array tier", "updates by events", "async updates", None, None),
     ]
+    titles = {
+        "rounds": "SimPy, a process and a Store per worker",
+        "pushes": "SimPy, a process and a Store per worker",
+        "frc by events": "the event tier",
+        "updates by events": "the event tier",
+    }
     found = {}
     for name, baseline, ours, target, least_mhz in named:
-        title = f"SimPy, {'a round' if baseline == 'rounds' else 'a push'} of a process and a Store per worker"
         figure = harness.speedup(times, baseline, ours, target)
         mhz = round(1e-6 / statistics.median(times[ours]), 3)
         details = {**figure.details, "workers": workers, "ours_mhz": mhz}
-        found[name] = harness.Figure(title, target, ratio=figure.ratio, details=details)
+        found[name] = harness.Figure(titles[baseline], target, ratio=figure.ratio, details=details)
         if least_mhz is not None:
             found[f"{name}, speed"] = harness.Figure("million worker-iterations/s", least_mhz, value=mhz)
     return found

@@ -33,7 +33,7 @@ class ParameterBlocks:
         self.values = values
         self.state: Any = None
         self.version = 0
-        self._versions = np.zeros(len(self.bounds) - 1, np.int64)
+        self._versions = np.zeros(len(self.bounds) - 1, np.int64)  # what a block's version is beyond that of all
         self._saved: list[NDArray[Any]] = [self.block(b) for b in range(len(self))]
 
     def __len__(self) -> int:
@@ -49,11 +49,10 @@ class ParameterBlocks:
             raise ContractError(f"a step changed the shape of the parameters: {self.values.shape} to {values.shape}")
         self.values, self.state = values, state
         self.version += 1
-        self._versions += 1
 
     def versions(self) -> NDArray[np.int64]:
         """Return the version of each block: how many steps its value has seen."""
-        return self._versions.copy()
+        return self._versions + self.version
 
     def distances(self) -> NDArray[np.float64]:
         """Return, per block, the Euclidean distance to the value saved last (to the initial one before any save)."""
@@ -72,5 +71,5 @@ class ParameterBlocks:
         for b, value in blocks.items():
             values[self.bounds[b] : self.bounds[b + 1]] = value
             self._saved[b] = np.array(value)
-            self._versions[b] = (versions or {}).get(b, 0)
+            self._versions[b] = (versions or {}).get(b, 0) - self.version
         self.values = values

@@ -203,11 +203,11 @@ class Server(Node):
 
     def candidates(self) -> list[int]:
         """Return those who wait and may start now: who just asked, and everybody once the slowest has moved."""
-        looks_at_all = self.ended or self.has_moved or not self.by_slowest
-        found = sorted(self.waiting if looks_at_all else self.waiting.keys() & self.newly)
-        self.newly.clear()
-        self.has_moved = False
-        return found
+        newly, self.newly = self.newly, []
+        if self.ended or self.has_moved or not self.by_slowest:
+            self.has_moved = False
+            return sorted(self.waiting)
+        return [worker for worker in sorted(set(newly)) if worker in self.waiting]
 
     def may_start(self, clock: int) -> bool:
         """Tell whether the barrier lets an iteration start."""
