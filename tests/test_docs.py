@@ -56,6 +56,7 @@ def test_examples_print_what_is_committed(path: Path) -> None:
         ("docs/networks.md", 3),
         ("docs/testing.md", 1),
         ("docs/faults.md", 2),
+        ("docs/tiers.md", 1),
     ],
 )
 def test_code_of_a_page_prints_what_the_page_says(page: str, count: int, tmp_path: Path) -> None:
