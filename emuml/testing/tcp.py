@@ -78,8 +78,8 @@ def possible(trier: Trier, scenario: Scenario) -> FaultPlan:
     """Return the logical form of a scenario's faults, such that the run can go on where the emulated one could.
 
     A crash at a count is earlier than the one at its time, so that the count at which the node is to come back may need
-    what it had still sent. So the form is tried on the emulator first: if a run does not end there that ended, nodes are
-    back after ``BACK_S`` instead.
+    what it had still sent. So the form is tried on the emulator first: if a run does not end there that ended, nodes
+    are back after ``BACK_S`` instead.
     """
     from emuml.des.emulator import Emulator
 

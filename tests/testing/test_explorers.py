@@ -1,5 +1,9 @@
 """Explorers are functions of their seed, stay within ranges and budgets, and reach what only they can."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 import emuml.testing as et
@@ -116,3 +120,39 @@ def test_a_run_that_differs_from_its_repetition_is_reported():
     assert found.nondeterministic is not None
     assert found.difference.startswith("first at ")
     assert ", then at " in found.difference or ", then the end" in found.difference
+
+
+TWICE = """
+import emuml.testing as et
+from emuml.protocols.async_updates import SSP, AsyncUpdates
+from emuml.testing.campaign import described
+from emuml.testing.explorers import Ground, explorer
+from emuml.testing.subject import Subject
+from emuml.testing.trial import Trier
+
+make = lambda: AsyncUpdates(barrier=SSP(1))
+trier = Trier(Subject(make), described(lambda run: run.eventually("done")))
+chosen = explorer("portfolio", Ground(trier, et.clusters(servers=(1, 2)), 0))
+for index in range(60):
+    item = chosen.propose(index)
+    trial = trier.run(item.scenario, item.choose)
+    again = et.run(make, trial.recorded().to_json(), lambda run: run.eventually("done"))
+    assert again.digest() == trial.digest(), trial.recorded().to_json()
+    print(trial.digest(), trial.recorded().to_json())
+"""
+
+
+@pytest.mark.slow
+def test_scenarios_and_traces_are_the_same_in_processes_of_other_hash_seeds():
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", TWICE],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("0", "4711")
+    ]
+    assert runs[0] == runs[1]
+    assert len(runs[0].splitlines()) == 60
