@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -214,6 +215,35 @@ class LatencyMatrix:
             if not 0 <= place < len(given):
                 raise UserError(f"got {place}", f"{_MATRIX}.placement", f"integers in 0..{len(given) - 1}")
 
+    @classmethod
+    def from_round_trips(cls, path: str | Path, places: Sequence[str] | None = None, **settings: Any) -> LatencyMatrix:
+        """Read a table of round-trip times in milliseconds; one way takes half of one.
+
+        Parameters
+        ----------
+        path : str or Path
+            Comma-separated: a row of names of the places that were reached, then for each place from which was measured
+            its name and its times. Rows and columns are joined by name, whatever their order; an empty cell was not
+            measured.
+        places : sequence of str, optional
+            Which places, in which order; default: all with both a row and a column, in the order of the rows.
+        **settings
+            The other parameters of the class.
+
+        Raises
+        ------
+        UserError
+            If the file cannot be read, a cell is no number, or a place is unknown.
+        """
+        names, round_trips_ms = _round_trips(Path(path))
+        for name in places or ():
+            if name not in names:
+                raise UserError(
+                    f"there is no place {name!r}", str(path), f"{len(names)} names", did_you_mean(name, names)
+                )
+        chosen = [names.index(name) for name in places or names]
+        return cls(round_trips_ms[np.ix_(chosen, chosen)] / 2000.0, **settings)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LatencyMatrix):
             return NotImplemented
@@ -257,6 +287,27 @@ class LatencyMatrix:
     def alone(self, ids: Sequence[NodeId]) -> Alone:
         """See :class:`NetworkModel`."""
         return _least(self.wires(ids), ids)
+
+
+def _round_trips(path: Path) -> tuple[list[str], NDArray[np.float64]]:
+    """Return the places that have both a row and a column, and the times between them."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            head, *rows = [row for row in csv.reader(file) if row]
+    except (OSError, ValueError) as error:
+        what = "has no rows" if isinstance(error, ValueError) else f"cannot be read: {error.strerror}"
+        raise UserError(what, str(path), "a table of round-trip times in milliseconds") from error
+    columns, of_row = {name: i for i, name in enumerate(head)}, {row[0]: row for row in rows}
+    names = [name for name in of_row if name in columns]
+    times = np.full((len(names), len(names)), np.nan)
+    for i, row in enumerate(names):
+        for j, column in enumerate(names):
+            cell = of_row[row][columns[column]] if columns[column] < len(of_row[row]) else ""
+            try:
+                times[i, j] = float(cell or "nan")
+            except ValueError as error:
+                raise UserError(f"from {row} to {column} is {cell!r}", str(path), "milliseconds") from error
+    return names, times
 
 
 class _MatrixWires:

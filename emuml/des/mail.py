@@ -130,8 +130,7 @@ class Mail:
     ) -> None:
         """Let a message arrive that shared its links with others; an explorer may hold it back."""
         choices, link = self._emulator.choices, (origin[0].id, receiver.id)
-        latency_s = self.latency_s(*link)
-        if choices is not None and latency_s > 0:
+        if choices is not None and (latency_s := self.latency_s(*link)) > 0:
             arrives += choices.late_s(name, latency_s)
             arrives = self._arrives_s[link] = max(arrives, self._arrives_s.get(link, 0.0))
         self._arrive_at(arrives, (*origin, left), receiver, message, size_bytes, check, name)

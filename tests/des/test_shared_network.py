@@ -15,7 +15,7 @@ from emuml.errors import UserError
 from emuml.message import size_bytes
 from emuml.node import NodeId
 from tests import flow_oracle
-from tests.des.scripted import Bulk, Note, emulate, on
+from tests.des.scripted import Bulk, Note, chooser, emulate, on
 from tests.flow_oracle import Flow
 
 SERVER, WORKERS = NodeId("server", 0), [NodeId("worker", index) for index in range(3)]
@@ -290,3 +290,19 @@ def test_a_topology_of_its_own_serves_as_well():
     _, seen = run({SERVER: [(0.0, worker, 100) for worker in WORKERS]}, cluster)
 
     assert {times(seen, worker)[0] for worker in WORKERS} == {0.5 + size_bytes(Bulk(np.zeros(100))) / 1000}
+
+
+# Explored
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.tuples(plans_of(WORKERS), *[plans_of([SERVER])] * 3), st.lists(st.integers(0, 5), max_size=30))
+def test_messages_of_a_pair_stay_in_order_whatever_an_explorer_picks(all_plans, picks):
+    plans = dict(zip(NODES, all_plans, strict=True))
+    _, seen = run(plans, star(latency_s=0.25), choose=chooser(picks))
+
+    for to in NODES:
+        for sender, plan in plans.items():
+            got = [number for _, who, number in arrivals(seen, to) if who == str(sender)]
+            assert sorted(got) == [i for i, (_, peer, _) in enumerate(plan) if peer == to]
+            assert [plan[number][0] for number in got] == sorted(plan[number][0] for number in got)
