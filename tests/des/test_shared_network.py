@@ -11,6 +11,7 @@ import emuml.des.network
 from emuml._kernels import reference_flows
 from emuml.cluster import Cluster, Detection, LatencyMatrix, Link, Network, ServerCosts, Star, Topology, TopologyNetwork
 from emuml.cluster.faults import Crash, SlowLink
+from emuml.des import pushes, rounds
 from emuml.errors import UserError
 from emuml.message import size_bytes
 from emuml.node import NodeId
@@ -200,10 +201,10 @@ def test_latencies_of_a_matrix_differ_by_direction():
 def test_what_goes_to_a_node_that_crashes_makes_room_at_once():
     plans = {SERVER: [(0.0, WORKERS[0], 1000), (0.0, WORKERS[1], 1000)]}
     size = size_bytes(Bulk(np.zeros(1000)))
-    _, seen = run(plans, star(bytes_per_s=1000.0), [Crash("worker-0", at_s=2.0)])
+    _, seen = run(plans, star(bytes_per_s=1000.0, latency_s=0.5), [Crash("worker-0", at_s=2.0)])
 
     assert times(seen, WORKERS[0]) == []
-    assert times(seen, WORKERS[1]) == pytest.approx([2.0 + (size - 1000) / 1000])
+    assert times(seen, WORKERS[1]) == pytest.approx([2.0 + (size - 750) / 1000])
 
 
 def test_what_a_node_had_sent_when_it_crashed_arrives_and_fills_the_link_until_then():
@@ -273,6 +274,12 @@ def test_a_processor_works_on_one_message_after_the_other_in_both_directions():
     assert times(seen, SERVER) == pytest.approx([0.25 + each, 0.25 + 2 * each, 0.25 + 3 * each])
     for i, worker in enumerate(WORKERS, 1):
         assert times(seen, worker) == pytest.approx([100.25 + i * each])
+
+
+@pytest.mark.parametrize("cluster", [star(), Cluster(3, server_costs=ServerCosts(cpu_s_per_message=1e-9))])
+def test_tiers_without_events_serve_no_such_run(cluster):
+    assert pushes.why_not(cluster) == "messages wait for each other"
+    assert rounds.why_not(None, cluster) == "messages wait for each other"
 
 
 def test_costs_of_nothing_leave_the_plain_network_as_it_is():

@@ -188,10 +188,11 @@ def test_channels_that_fill_one_after_the_other_by_hand(system):
     assert [shared.rate(slot) for slot in slots] == [1.0, 7.0, 1.0]
 
 
-def test_weights_of_all_sizes_lose_no_digits():
+@BOTH
+def test_weights_of_all_sizes_lose_no_digits(system):
     """Subtracting what is fixed from a sum of very different weights would leave nothing but rounding."""
     flows = [Flow(0.0, (0, 1), 1e12, 1.0, 1e3), Flow(0.0, (1,), 1e-3, inf, 7.0), Flow(0.0, (1,), 2e-3, inf, 5.0)]
     expected = [float(end) for end in finish([100.0, 10.0], flows)]
 
-    assert ends(compiled.FlowSystem, [100.0, 10.0], flows) == pytest.approx(expected, rel=1e-9)
+    assert ends(system, [100.0, 10.0], flows) == pytest.approx(expected, rel=1e-9)
     assert Fraction(1) == sum(rates_of([1.0], [Flow(0.0, (0,), w, inf, 1.0) for w in (1e12, 1e-3)]))
