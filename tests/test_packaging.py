@@ -11,6 +11,7 @@ import yaml
 
 import emuml
 from emuml import _kernels
+from emuml.cluster import Topology
 
 PROJECT = Path(__file__).resolve().parents[1]
 TOPOLOGIES = [
@@ -48,17 +49,10 @@ def test_topologies_are_shipped():
 
 @pytest.mark.parametrize("file", TOPOLOGIES, ids=lambda file: file.name)
 def test_topology_is_whole(file):
-    topology = yaml.safe_load(file.read_text())
-    nodes = [node["name"] for node in [*topology["hosts"], *topology["switches"]]]
-    assert topology["format"] == 1
-    assert topology["name"] == Path(file.name).stem
-    assert len(set(nodes)) == len(nodes)
-    for link in topology["links"]:
-        assert set(link["between"]) <= set(nodes)
-        assert link["bandwidth_bytes_per_s"] > 0
-        assert link["latency_s"] >= 0
-    linked = {name for link in topology["links"] for name in link["between"]}
-    assert linked == set(nodes)
+    topology = Topology.from_file(file)
+    places = {*topology.hosts, *topology.routers}
+    assert len(places) == len(topology.hosts) + len(topology.routers)
+    assert {place for link in topology.links for place in link.between} == places
 
 
 def test_kernels_take_their_directives_from_the_build_alone():
