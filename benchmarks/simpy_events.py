@@ -3,6 +3,13 @@
 ``simpy_programs.py`` is loaded twice, once as it stands and once with ``import simpy`` exchanged for ``import
 emuml.des.simpy as simpy``. What is timed is the run, after the set-up; collection is on, but for the figures that say
 "frozen". The traces of both must be equal, bit for bit.
+
+Verdict (2 cores shared with much other work, CPython 3.11, SimPy 4.1.2): timeouts 6.4, 6.6 and 9.4 times as fast with
+1,000, 10,000 and 100,000 processes; the parameter server 13.1, 11.7 and 5.2 times; with both frozen 8.5 and 5.6. A
+sleeping process takes 540 bytes (SimPy 973), a worker with its Store 719 (1,297). With 10,000 workers measurements
+lay between 7.2 and 11.7, as caches are shared. Memory of dropped events used again took the parameter server with 1,000
+workers from about 8.3 to 11.8, a heap without unpredictable branches timeouts with 10,000 processes from 4.9 to 6.3.
+What did not help: a ``__dict__`` in the kernel's own struct, as long as ``tp_new`` makes the dict.
 """
 
 from __future__ import annotations

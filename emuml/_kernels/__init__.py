@@ -35,12 +35,28 @@ KERNELS = (
     "delivery",
     "flows",
     "pushes",
+    "occurrences",
     "processes",
+    "conditions",
+    "environments",
+    "requests",
+    "stores",
     "resources",
 )
 """Modules of this package that are compiled."""
 
-EVENT_KERNELS = ("times", "queue", "events", "processes", "resources")
+EVENT_KERNELS = (
+    "times",
+    "queue",
+    "events",
+    "occurrences",
+    "processes",
+    "conditions",
+    "environments",
+    "requests",
+    "stores",
+    "resources",
+)
 """Those of them that the compiled event core is made of."""
 
 

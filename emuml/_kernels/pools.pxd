@@ -4,11 +4,11 @@ A new event of a class with a pool is a copy of a blank one, made without ``tp_n
 That saves half of the time, because the classes that users see derive from SimPy's, and for such classes CPython goes
 through every base when an object is made or dropped. Cython's own freelists do not serve them.
 
-For classes derived from ``processes.Event`` whose own fields are all references. Each module that cimports this has
+For classes derived from ``occurrences.Event`` whose own fields are all references. Each module that cimports this has
 pools of its own.
 """
 
-from cpython.ref cimport PyObject
+from emuml._kernels.occurrences cimport Event, first_field
 
 cdef extern from *:
     """
@@ -106,3 +106,9 @@ cdef extern from *:
     """
     object emuml_make(int number)
     int emuml_pool_class(int number, object cls, object blank, void *first_field) except -1
+
+
+cdef inline int pool(int number, cls) except -1:
+    """Keep the memory of a class's dropped objects, and give it to those that ``emuml_make(number)`` makes."""
+    cdef Event blank = cls.__new__(cls)
+    return emuml_pool_class(number, cls, blank, first_field(blank))

@@ -1,43 +1,8 @@
-from collections.abc import Mapping
 from typing import Any
 
-from emuml._kernels.processes import Event
+from emuml._kernels.requests import BaseResource, Get, Put
 
-def bind(classes: Mapping[str, type[Any]]) -> None: ...
-
-class BaseRequest(Event):
-    resource: Any
-    proc: Any
-    def __enter__(self) -> Any: ...
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any: ...
-
-class Put(BaseRequest):
-    def __init__(self, resource: Any) -> None: ...
-    def cancel(self) -> None: ...
-
-class Get(BaseRequest):
-    def __init__(self, resource: Any) -> None: ...
-    def cancel(self) -> None: ...
-
-class BaseResource:
-    _env: Any
-    _capacity: Any
-    put_queue: Any
-    get_queue: Any
-    @property
-    def capacity(self) -> Any: ...
-
-class StorePut(Put):
-    item: Any
-    def __init__(self, store: Any, item: Any) -> None: ...
-
-class StoreGet(Get): ...
-
-class Store(BaseResource):
-    items: list[Any]
-    def __init__(self, env: Any, capacity: float = ...) -> None: ...
-    put: Any
-    get: Any
+def bind(request: type[Any], release: type[Any], container_put: type[Any], container_get: type[Any]) -> None: ...
 
 class Request(Put):
     usage_since: Any

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from simpy.events import PENDING
 from simpy.resources import container, resource, store
 
-from emuml._kernels import resources as kernel
+from emuml._kernels import requests, resources, stores
 from emuml.des.compiled import Event
 
 
-class StorePut(kernel.StorePut, Event, store.StorePut):
+class StorePut(stores.StorePut, Event, store.StorePut):
     """SimPy's request to put an item into a store, compiled."""
 
 
-class StoreGet(kernel.StoreGet, Event, store.StoreGet):
+class StoreGet(stores.StoreGet, Event, store.StoreGet):
     """SimPy's request to get an item from a store, compiled."""
 
 
@@ -27,7 +28,7 @@ class FilterStoreGet(StoreGet, store.FilterStoreGet):
         super().__init__(resource)
 
 
-class Store(kernel.Store, store.Store):
+class Store(stores.Store, store.Store):
     """SimPy's store, compiled: first in, first out."""
 
 
@@ -48,11 +49,11 @@ class FilterStore(Store, store.FilterStore):
         return FilterStoreGet(self, filter)
 
 
-class Request(kernel.Request, Event, resource.Request):
+class Request(resources.Request, Event, resource.Request):
     """SimPy's request to use a resource, compiled."""
 
 
-class Release(kernel.Release, Event, resource.Release):
+class Release(resources.Release, Event, resource.Release):
     """SimPy's release of a resource, compiled."""
 
 
@@ -65,7 +66,7 @@ class PriorityRequest(Request, resource.PriorityRequest):
         super().__init__(resource)
 
 
-class Resource(kernel.Resource, resource.Resource):
+class Resource(resources.Resource, resource.Resource):
     """SimPy's resource, compiled: first come, first served."""
 
 
@@ -85,18 +86,18 @@ class PreemptiveResource(PriorityResource, resource.PreemptiveResource):
     _do_put = resource.PreemptiveResource._do_put
 
 
-class ContainerPut(kernel.ContainerPut, Event, container.ContainerPut):
+class ContainerPut(resources.ContainerPut, Event, container.ContainerPut):
     """SimPy's request to put an amount, compiled."""
 
 
-class ContainerGet(kernel.ContainerGet, Event, container.ContainerGet):
+class ContainerGet(resources.ContainerGet, Event, container.ContainerGet):
     """SimPy's request to get an amount, compiled."""
 
 
-class Container(kernel.Container, container.Container):
+class Container(resources.Container, container.Container):
     """SimPy's container, compiled."""
 
 
-kernel.bind(
-    {made.__name__: made for made in (StorePut, StoreGet, Request, Release, ContainerPut, ContainerGet)},
-)
+requests.bind(PENDING)
+stores.bind(StorePut, StoreGet)
+resources.bind(Request, Release, ContainerPut, ContainerGet)
