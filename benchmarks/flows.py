@@ -7,6 +7,14 @@ its own, in turn with ours; its CPU time is that of the simulation, without read
 kernel, from the first flow that is added to the last time. Both take the same routes. Times are compared in each run,
 and have to agree to 1e-9. Links have no latency: with latencies SimGrid 3.32's default way of keeping rates up to date
 differs from its own other one (``network/optim:Full``) by up to 7 % on these flows; that one and ours agree.
+
+Verdict (2 cores of a shared x86-64 machine, SimGrid 3.32; times faster than its default, and than its best setting):
+
+| flows | fat tree | star incast |
+|---|---|---|
+| 100 | 6.6, 5.5 | |
+| 1,000 | 7.7, 4.6 | 385, 208 |
+| 10,000 | 53, 26 | 10,100, 5,700 |
 """
 
 from __future__ import annotations

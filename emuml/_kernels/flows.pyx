@@ -1,4 +1,4 @@
-# Twin: emuml/_kernels/reference_flows.py
+# Twin: emuml/_kernels/reference_flows.py, reference_flow_groups.py
 """Weighted max-min fair sharing of channels by flows, event by event: see the twin for the method and its sources.
 
 Nothing is checked here: callers hand over channels that exist, and positive numbers.

@@ -23,12 +23,10 @@ from struct import pack, unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from emuml._kernels.reference_flow_groups import EPSILON, Flow, Group, Groups
+
 Floats = NDArray[np.float64]
 
-EPSILON = 1e-10
-"""Levels that differ by less, relatively, are one: channels that fill together."""
-TIE = 1e-14
-"""Ends that differ by less, relative to the time, are one instant."""
 _CANCELLED = 1e-6
 """A difference that lost so many digits is computed anew."""
 
@@ -42,31 +40,7 @@ def _level_of(word: int, mask: int) -> float:
     return float(unpack("<d", pack("<q", word & ~mask))[0])
 
 
-class _Flow:
-    def __init__(self, number: int, route: tuple[int, ...], weight: float, most: float, size: float) -> None:
-        self.number, self.route, self.weight, self.most, self.size = number, route, weight, most, size
-        self.left = size  # bytes; in an anchored group the virtual time of the end
-        self.rate = 0.0
-        self.filled = 0  # which filling fixed the rate
-        self.group: _Group | None = None
-        self.places = [0] * len(route)  # where the flow stands among the members of each channel
-
-
-class _Group:
-    """Flows that share channels. ``anchor`` is -1 where rates have to be computed by filling."""
-
-    def __init__(self, now: float) -> None:
-        self.flows: dict[int, int] = {}  # slot -> number of the flow; of insertion order nothing depends
-        self.anchor = -1
-        self.virtual = self.level = self.peak = 0.0
-        self.settled_s = now
-        self.next_s = inf
-        self.gone = self.changes = 0
-        self.is_changed = False
-        self.ends: list[tuple[float, int, int]] = []  # (virtual end, number, slot) of an anchored group
-
-
-class FlowSystem:
+class FlowSystem(Groups):
     """Flows over channels of fixed capacity.
 
     Parameters
@@ -76,18 +50,9 @@ class FlowSystem:
     """
 
     def __init__(self, capacities: Sequence[float]) -> None:
-        self.now = 0.0
+        super().__init__(capacities)
         self.fillings = 0  # how often rates of a group were computed
-        self._capacity = [float(capacity) for capacity in capacities]
-        count = len(self._capacity)
-        self._members: list[list[tuple[int, int]]] = [[] for _ in range(count)]  # (slot, hop)
-        self._weight_on = [0.0] * count
-        self._changes_on = [0] * count
-        self._group_on: list[_Group | None] = [None] * count
-        self._flows: list[_Flow | None] = []
         self._free: list[int] = []
-        self._groups: list[_Group] = []
-        self._changed: list[_Group] = []
         self._pending: list[tuple[float, int, int]] = []  # (start, number, slot)
         self._number = 0
 
@@ -117,7 +82,7 @@ class FlowSystem:
         if slot == len(self._flows):
             self._flows.append(None)
         self._number += 1
-        self._flows[slot] = _Flow(self._number, tuple(route), weight, most, size_bytes)
+        self._flows[slot] = Flow(self._number, tuple(route), weight, most, size_bytes)
         heappush(self._pending, (max(start_s, self.now), self._number, slot))
         return slot
 
@@ -193,182 +158,9 @@ class FlowSystem:
             for slot in self.advance(at):
                 out[slot] = self.now
 
-    def _flow(self, slot: int) -> _Flow:
-        flow = self._flows[slot]
-        assert flow is not None
-        return flow
-
     def _is(self, entry: tuple[float, int, int]) -> bool:
         flow = self._flows[entry[2]]
         return flow is not None and flow.number == entry[1]
-
-    # Membership
-
-    def _join(self, slot: int) -> None:
-        flow = self._flow(slot)
-        group: _Group | None = None
-        for channel in flow.route:
-            other = self._group_on[channel]
-            if other is not None and other is not group:
-                group = other if group is None else self._merged(group, other)
-        if group is None:
-            group = _Group(self.now)
-            self._groups.append(group)
-        crossings = flow.route.count(group.anchor)
-        if group.anchor >= 0 and not crossings:
-            self._release(group)
-        flow.group = group
-        group.flows[slot] = flow.number
-        for hop, channel in enumerate(flow.route):
-            self._group_on[channel] = group
-            flow.places[hop] = len(self._members[channel])
-            self._members[channel].append((slot, hop))
-            self._weigh(channel, flow.weight)
-        if group.anchor >= 0:
-            self._forward(group)
-            flow.left = group.virtual + flow.size / flow.weight
-            heappush(group.ends, (flow.left, flow.number, slot))
-            group.peak = max(group.peak, self._pressure_of(flow, group.anchor))
-        self._touch(group)
-
-    def _leave(self, slot: int) -> None:
-        flow = self._flow(slot)
-        group = flow.group
-        assert group is not None
-        if group.anchor >= 0:
-            self._forward(group)
-        for hop, channel in enumerate(flow.route):
-            members = self._members[channel]
-            last = members.pop()
-            if last != (slot, hop):
-                place = flow.places[hop]
-                members[place] = last
-                self._flow(last[0]).places[last[1]] = place
-            if members:
-                self._weigh(channel, -flow.weight)
-            else:
-                self._weight_on[channel], self._changes_on[channel], self._group_on[channel] = 0.0, 0, None
-        del group.flows[slot]
-        flow.group = None
-        group.gone += 1
-        self._touch(group)
-        if not group.flows:
-            self._groups.remove(group)
-            group.next_s = inf
-
-    def _touch(self, group: _Group) -> None:
-        if not group.is_changed:
-            group.is_changed = True
-            self._changed.append(group)
-
-    def _weigh(self, channel: int, weight: float) -> None:
-        """Add to the weight on a channel; it is summed anew often enough to have no drift."""
-        self._weight_on[channel] += weight
-        self._changes_on[channel] += 1
-        if self._changes_on[channel] > len(self._members[channel]) + 8:
-            self._changes_on[channel] = 0
-            total = 0.0
-            for slot, _ in self._members[channel]:
-                total += self._flow(slot).weight
-            self._weight_on[channel] = total
-
-    def _merged(self, first: _Group, second: _Group) -> _Group:
-        """Make one group of two."""
-        for group in (first, second):
-            self._settle(group)
-        into, other = (first, second) if len(first.flows) >= len(second.flows) else (second, first)
-        for slot, number in other.flows.items():
-            flow = self._flow(slot)
-            flow.group = into
-            into.flows[slot] = number
-            for channel in flow.route:
-                self._group_on[channel] = into
-        into.gone += other.gone
-        other.flows = {}
-        other.next_s = inf
-        self._groups.remove(other)
-        return into
-
-    # Groups with an anchor
-
-    def _forward(self, group: _Group) -> None:
-        """Bring the virtual time up to now."""
-        if self.now > group.settled_s:
-            group.virtual += group.level * (self.now - group.settled_s)
-            group.settled_s = self.now
-
-    def _settle(self, group: _Group) -> None:
-        """Make each flow know how much of it is left now; an anchored group has no anchor any more."""
-        if group.anchor >= 0:
-            self._release(group)
-            return
-        elapsed = self.now - group.settled_s
-        for slot in group.flows:
-            flow = self._flow(slot)
-            flow.left = max(flow.left - flow.rate * elapsed, 0.0)
-        group.settled_s = self.now
-
-    def _release(self, group: _Group) -> None:
-        self._forward(group)
-        for slot in group.flows:
-            flow = self._flow(slot)
-            flow.left = max((flow.left - group.virtual) * flow.weight, 0.0)
-            flow.rate = flow.weight * group.level
-        group.anchor, group.ends = -1, []
-
-    def _pressure_of(self, flow: _Flow, anchor: int) -> float:
-        """Return the largest weight per capacity beside the anchor: its inverse is the level that fills it."""
-        pressure = flow.weight / flow.most
-        for channel in flow.route:
-            if channel != anchor:
-                pressure = max(pressure, self._weight_on[channel] / self._capacity[channel])
-        return pressure
-
-    def _tend(self, group: _Group) -> bool:
-        """Compute the level of an anchored group, and tell whether its anchor is still the bottleneck of all."""
-        self._forward(group)
-        group.changes += 1
-        if group.changes > len(group.flows) + 8:  # begin a new virtual time, before it loses digits
-            group.changes = 0
-            for slot in group.flows:
-                self._flow(slot).left -= group.virtual
-            group.virtual = 0.0
-            group.ends = [(self._flow(slot).left, number, slot) for slot, number in group.flows.items()]
-            heapify(group.ends)
-        pressure = self._weight_on[group.anchor] / self._capacity[group.anchor]
-        if group.peak > pressure * (1 + EPSILON):
-            group.peak = self._peak(group)  # it only grew until now
-            if group.peak > pressure * (1 + EPSILON):
-                return False
-        group.level = self._capacity[group.anchor] / self._weight_on[group.anchor]
-        while group.flows.get(group.ends[0][2]) != group.ends[0][1]:
-            heappop(group.ends)
-        group.next_s = self.now + max(group.ends[0][0] - group.virtual, 0.0) * pressure
-        return True
-
-    def _peak(self, group: _Group) -> float:
-        peak = 0.0
-        for slot in group.flows:
-            peak = max(peak, self._pressure_of(self._flow(slot), group.anchor))
-        return peak
-
-    def _due(self, group: _Group) -> list[int]:
-        """Return the flows that end now."""
-        window = TIE * self.now
-        if group.anchor < 0:
-            elapsed, due = self.now - group.settled_s, []
-            for slot in group.flows:
-                flow = self._flow(slot)
-                if flow.left - flow.rate * elapsed <= flow.rate * window:
-                    due.append(slot)
-            return due
-        group.virtual, group.settled_s = max(group.ends[0][0], group.virtual), self.now
-        due, limit = [], group.virtual + group.level * window
-        while group.ends and group.ends[0][0] <= limit:
-            _, number, slot = heappop(group.ends)
-            if group.flows.get(slot) == number:
-                due.append(slot)
-        return due
 
     # Filling
 
@@ -386,16 +178,16 @@ class FlowSystem:
             for part in self._parts(group):
                 self._fill(part)
 
-    def _parts(self, group: _Group) -> list[_Group]:
+    def _parts(self, group: Group) -> list[Group]:
         """Return the groups that a group has fallen into; looked at when half of its flows have gone."""
         if 2 * group.gone <= len(group.flows):
             return [group]
         group.gone = 0
-        found: list[_Group] = []
+        found: list[Group] = []
         for first in list(group.flows):
             if self._flow(first).group is not group:
                 continue
-            part = _Group(group.settled_s)
+            part = Group(group.settled_s)
             found.append(part)
             self._flow(first).group = part
             reached = [first]
@@ -412,7 +204,7 @@ class FlowSystem:
         self._groups += found
         return found
 
-    def _fill(self, group: _Group) -> None:
+    def _fill(self, group: Group) -> None:
         """Give every flow of a group its fair rate."""
         self.fillings += 1
         channels, elapsed, level = len(self._capacity), self.now - group.settled_s, 0.0
@@ -497,7 +289,7 @@ class FlowSystem:
                 weight += flow.weight
         return self._capacity[channel] - used, weight
 
-    def _anchor(self, group: _Group, channel: int, level: float) -> None:
+    def _anchor(self, group: Group, channel: int, level: float) -> None:
         """Begin a virtual time: one channel is the bottleneck of all flows of a group."""
         group.anchor, group.level, group.virtual, group.changes = channel, level, 0.0, 0
         for slot in group.flows:
