@@ -46,6 +46,12 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 """Kind of record -> names of its details."""
 
+OF_STEPS = frozenset(
+    ("start", "send", "discarded", "receive", "set_timer", "timer", "cancel_timer", "compute", "begin", "computed",
+     "cancel", "freed")
+)  # fmt: skip
+"""Kinds of which nearly every step makes some; a run without a trace keeps the others."""
+
 _HEADER = struct.Struct("<8sI")
 _LENGTH = struct.Struct("<I")
 
@@ -159,31 +165,44 @@ def read_rows(path: str | Path) -> Iterator[tuple[Any, ...]]:
 
 
 class Records(Trace):
-    """What an array tier keeps of a run: logs, published versions, its end.
+    """What is kept of a run without a trace: logs, published versions, faults, its end.
 
     It is no trace: whoever asks for one is told how to get it. ``kept`` has the rows that there are.
+
+    Parameters
+    ----------
+    why, instead : str
+        Said to who asks: why there is no trace, and what gives one.
     """
 
-    def __init__(self) -> None:
+    on = False
+
+    def __init__(
+        self,
+        why: str = "the array tier served this run, and keeps no trace",
+        instead: str = "a run with tier='event'",
+    ) -> None:
+        self.why, self.instead = why, instead
         self.kept: list[tuple[Any, ...]] = []
 
     def add(self, time_s: float, node: str, kind: str, *details: Any) -> None:
-        """Append one record."""
-        self.kept.append((time_s, node, kind, *details))
+        """Append one record, unless it is of the many that this is without."""
+        if kind not in OF_STEPS:
+            self.kept.append((time_s, node, kind, *details))
 
     def flush(self) -> None:
         """Do nothing: there is no file."""
 
     @property
     def rows(self) -> list[tuple[Any, ...]]:  # type: ignore[override]
-        """Refuse: messages and tasks left no records.
+        """Refuse: messages, timers and tasks left no records.
 
         Raises
         ------
         UserError
             Always.
         """
-        raise UserError("the array tier served this run, and keeps no trace", "trace", "a run with tier='event'")
+        raise UserError(self.why, "trace", self.instead)
 
 
 class ComparedTrace(Trace):
@@ -233,7 +252,7 @@ class ComparedTrace(Trace):
 
 
 def kept(trace: Trace) -> list[tuple[Any, ...]]:
-    """Return the rows that there are: all of a trace, or what an array tier keeps."""
+    """Return the rows that there are: all of a trace, or what is kept without one."""
     return trace.kept if isinstance(trace, Records) else trace.rows
 
 

@@ -90,7 +90,7 @@ def run_of(view: View, metric: str, metrics: tuple[str, ...] = ()) -> Run:
     """
     logged, times_s = view.metrics, view.round_times_s
     values: dict[str, float] = {"duration_s": view.duration_s}
-    if view.tier != "array":  # which keeps no trace of messages
+    if view.traced and view.tier != "array":  # which keeps no trace of messages
         values["sent_bytes"] = float(sent_bytes(view.trace))
     if view.drain_s is not None:  # queued work that is finished after the last parameters
         values["drain_s"] = view.drain_s

@@ -20,7 +20,7 @@ from emuml.experiment.run_dir import RunDir
 from emuml.experiment.tiers import Tier, after, check_tier, choose, copy_records, emulate_arrays
 from emuml.protocol import Outcome
 from emuml.provenance import provenance
-from emuml.trace import Trace
+from emuml.trace import Records, Trace
 
 if TYPE_CHECKING:
     from emuml.experiment.experiment import Experiment
@@ -42,6 +42,7 @@ def run(
     runtime: RuntimeSettings | None = None,
     progress: Progress | None = None,
     tier: Tier = "auto",
+    trace: bool = True,
 ) -> Result:
     """Run an experiment on the emulator or over real TCP.
 
@@ -63,6 +64,9 @@ def run(
     tier : {"auto", "event", "array"}
         How the emulator serves the run: event by event, or whole rounds or pushes as arrays, with the same results and
         no trace of messages. ``"auto"`` takes arrays for what they can serve beyond a million messages.
+    trace : bool
+        Whether to keep a trace in memory: each message, timer and task makes records. Reports leave out what needs
+        them; who asks for records that are not there is told so.
 
     Raises
     ------
@@ -93,6 +97,8 @@ def run(
     check_tier(tier)
     if engine == "tcp" and tier != "auto":
         raise UserError("tiers are ways to emulate", "tier", "engine='des'")
+    if not trace and (out is not None or engine == "tcp"):
+        raise UserError("got False", "trace", "True for what is kept in a folder or runs over TCP")
     began = time.perf_counter()
     problem = prepare(experiment, engine)
     made_from = provenance(experiment.seed, engine, problem)
@@ -111,8 +117,7 @@ def run(
         observatory.add_sink(lambda row: progress({**row, "events": observatory.events}))
     try:
         if engine == "des":
-            trace = Trace(folder.trace_stream) if folder else Trace()
-            record = emulate(experiment, problem, observatory, trace, bool(journal), beside, served)
+            record = emulate(experiment, problem, observatory, _trace(trace, folder), bool(journal), beside, served)
         else:
             record = _deploy(experiment, problem, observatory, folder, runtime, journal)
         if isinstance(record.error, NodeFailed) and folder is not None:
@@ -133,6 +138,12 @@ def run(
         if folder is not None:
             folder.close()
     return result
+
+
+def _trace(wanted: bool, folder: RunDir | None) -> Trace:
+    if not wanted:
+        return Records("this run was told to keep no trace", "a run with trace=True")
+    return Trace(folder.trace_stream) if folder else Trace()
 
 
 def emulate(

@@ -99,6 +99,8 @@ def engine(view: View) -> str:
     """Return what ran the nodes, and how; what is not there is said, too."""
     name = {"des": "emulator", "tcp": "TCP", "replay": "replay in the emulator"}.get(view.engine, view.engine)
     tiers = {"event": ", event tier", "array": ", array tier: no trace of messages and tasks (tier: event keeps one)"}
+    if not view.traced and view.tier != "array":
+        return f"{name}, event tier: no trace of messages and tasks (trace=True keeps one)"
     return name + tiers.get(view.tier, "")
 
 

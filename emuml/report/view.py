@@ -24,7 +24,7 @@ from emuml.experiment.recorded import Rows, failure_of, metrics_of, provenance_o
 from emuml.experiment.result import Metrics, Result
 from emuml.report.expected import RoundLaw, round_law
 from emuml.spec import Inputs
-from emuml.trace import kept, merge
+from emuml.trace import Records, kept, merge
 
 Floats = NDArray[np.float64]
 
@@ -51,6 +51,8 @@ class View:
         Why it failed, if that is known; the first line says what, further ones where nodes were.
     is_cut : bool
         Whether its summary was cut as it was written.
+    traced : bool
+        Whether records of messages and tasks are there.
     """
 
     label: str
@@ -63,6 +65,7 @@ class View:
     run_dir: Path | None = None
     failure: str = ""
     is_cut: bool = False
+    traced: bool = True
 
     @classmethod
     def of_result(cls, result: Result, label: str = "") -> View:
@@ -76,6 +79,7 @@ class View:
             result.summary(),
             result.stopped,
             result.run_dir,
+            traced=not isinstance(result.trace, Records),
         )
 
     @classmethod

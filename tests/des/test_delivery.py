@@ -1,5 +1,9 @@
 """The compiled delivery and the Python one: equal traces, times, results and reports for any program and fault plan."""
 
+import os
+import signal
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -181,3 +185,97 @@ def test_any_program_runs_equally_on_both_paths(cluster, faults, greed, seed):
     compiled, plain = (told(pure, cluster, faults, greed, seed) for pure in (False, True))
     for name, value in plain.items():
         assert compiled[name] == value, name
+
+
+@compiled_only
+@pytest.mark.slow
+def test_a_process_with_the_python_path_alone_gives_the_same_digests():
+    code = (
+        "from tests.des.test_delivery import *\n"
+        "faults = [Crash('worker-1', at_s=1.5, restart_after_s=0.5)]\n"
+        "cluster = Cluster(workers=3, compute=ShiftedExponential(0.05, 0.3), network=Network(0.25), cores=2)\n"
+        "print([emulate(cluster, faults, 4, seed)[1]['digest'] for seed in range(5)])"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "EMUML_CHECK": "0", **switches},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for switches in ({"EMUML_PURE": "0"}, {"EMUML_PURE": "1"}, {"EMUML_REFERENCE": "1"})
+    }
+    assert len(told) == 1
+
+
+class Echo(Node):
+    messages = (Number,)
+
+    def __init__(self, at=10**9):
+        self.left = at
+
+    def on_start(self, ctx, saved):
+        if ctx.role == "server":
+            ctx.send(NodeId("worker", 0), Number(1, 0))
+
+    def on_message(self, ctx, sender, message):
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+        ctx.send(sender, message)
+
+
+def echo(at, latency_s=0.5):
+    nodes = {SERVER: ("server", partial(Echo, at)), NodeId("worker", 0): ("worker", Echo)}
+    return Emulator(nodes, Cluster(workers=1, network=Network(latency_s)), Roster(tuple(nodes)))
+
+
+def test_an_interrupt_ends_a_run_and_leaves_what_was_recorded():
+    engine = echo(at=50)
+    with pytest.raises(KeyboardInterrupt):
+        engine.run()
+    assert 98 <= len([row for row in engine.trace.rows if row[2] == "receive"]) <= 102
+
+
+@pytest.mark.slow
+def test_events_without_progress_of_time_end_the_run():
+    run = echo(at=-1, latency_s=0.0).run()
+    assert type(run.error).__name__ == "Livelock"
+    assert "server-0 (life 1): last on_message(worker-0, Number) at t=0 s" in str(run.error)
+
+
+class Keeper(Node):
+    messages = (Number,)
+
+    def on_start(self, ctx, saved):
+        self.first = ctx
+        ctx.set_timer("later", 1.0)
+
+    def on_timer(self, ctx, name):
+        self.same = ctx is self.first
+        self.first.stop("through a context that is over")
+
+
+def test_a_context_that_somebody_keeps_is_over_and_is_not_used_again():
+    nodes = {SERVER: ("server", Keeper)}
+    run = Emulator(nodes, Cluster(workers=1), Roster((SERVER,))).run()
+    assert type(run.error.__cause__).__name__ == "StaleContext"
+    assert not run.nodes[SERVER].same
+
+
+class Failing(Node):
+    def on_start(self, ctx, saved):
+        ctx.set_timer("a", 0.5)
+
+    def on_timer(self, ctx, name):
+        ctx.log(never=1)
+        raise KeyError(name)
+
+
+def test_a_failure_names_the_node_the_time_and_the_event_and_leaves_no_effect():
+    run = Emulator({SERVER: ("server", Failing)}, Cluster(workers=1), Roster((SERVER,))).run()
+    error = run.error
+    assert (error.node, error.incarnation, error.now, error.event) == ("server-0", 1, 0.5, "on_timer('a')")
+    assert type(error.__cause__) is KeyError
+    assert run.logs == []

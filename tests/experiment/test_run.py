@@ -347,3 +347,19 @@ def test_what_is_no_experiment_is_refused(wrong):
 def test_processes_beside_real_nodes_are_refused():
     with pytest.raises(UserError, match="beside emulated nodes only"):
         run(small(), "tcp", beside=[lambda env, cluster: iter(())])
+
+
+def test_a_run_without_a_trace_is_the_same_run_and_says_that_it_has_none():
+    traced, bare = run(small()), run(small(), trace=False)
+    assert bare.parameters_sha256 == traced.parameters_sha256
+    assert (bare.duration_s, bare.events, bare.stopped) == (traced.duration_s, traced.events, traced.stopped)
+    assert bare.trace.kept == [row for row in traced.trace.rows if row[2] in ("log", "publish", "stop")]
+    with pytest.raises(UserError, match="told to keep no trace; allowed: a run with trace=True"):
+        bare.trace.of("send")
+
+
+@pytest.mark.parametrize("options", [{"engine": "tcp"}, {"out": "folder"}])
+def test_a_folder_and_a_tcp_run_are_not_without_a_trace(options, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="trace: got False"):
+        run(small(), trace=False, **options)
