@@ -90,14 +90,20 @@ def check_memory(experiment: Experiment, problem: Problem, tier: str = "event") 
     UserError
         With what would be kept, and what to change.
     """
+    if error := beyond_memory(experiment, problem, tier):
+        raise error
+
+
+def beyond_memory(experiment: Experiment, problem: Problem, tier: str = "event") -> UserError | None:
+    """Return what :func:`check_memory` raises, for plans: what is too large to run is still told about."""
     each, found, limit = problem.initial.nbytes, kept(experiment, problem, tier), limit_bytes()
     total = each * sum(part.arrays for part in found)
     if total <= limit:
-        return
+        return None
     found.sort(reverse=True)
     parts = ", ".join(f"{part.arrays:,} {part.what}" for part in found)
     bound = "by " + SETTING if SETTING in os.environ else f"half of this machine's memory; {SETTING}=N allows N bytes"
-    raise UserError(
+    return UserError(
         f"parameters would take about {size(total)}: {parts}, of {size(each)} each",
         "memory",
         f"at most {size(limit)} ({bound})",

@@ -17,7 +17,7 @@ from emuml.cluster.cluster import Network
 from emuml.experiment import plan_wording as wording
 from emuml.experiment.expectations import Decoding, Messages, built_code, decoding, messages
 from emuml.experiment.forecast import Forecast, forecast
-from emuml.experiment.kept import check_memory
+from emuml.experiment.kept import beyond_memory
 from emuml.experiment.limits import until
 from emuml.experiment.plan_pushes import of_pushes
 from emuml.experiment.run import Engine, prepare
@@ -144,10 +144,10 @@ def plan(
     (2.0, 'exact', [40.0, 40.0])
     """
     problem, roster = prepare(experiment, engine), experiment.roster()
-    choice = Choice("", "")
+    choice, refused = Choice("", ""), None
     if engine == "des":
         choice = choose(experiment, problem, tier)
-        check_memory(experiment, problem, choice.tier)
+        refused = beyond_memory(experiment, problem, choice.tier)
     nodes = {role: len(roster.of(role)) for role in dict.fromkeys(id.role for id in roster.ids)}
     settings = runtime or RuntimeSettings()
     base = Plan(
@@ -173,7 +173,8 @@ def plan(
         base = replace(base, notes=("the protocol does not say how its rounds look",))
     if engine == "des" and not experiment.cluster.shares_nothing:
         base = _with_waiting(base)
-    return replace(base, notes=base.notes + wording.notes(experiment, engine, settings, base.load))
+    notes = base.notes + wording.notes(experiment, engine, settings, base.load)
+    return replace(base, notes=notes if refused is None else (*notes, f"too large to run: {refused}"))
 
 
 def _with_waiting(base: Plan) -> Plan:

@@ -61,7 +61,7 @@ STATIC = {
         {"gradient-coding": "gradient-codng"},
     ),
     "kind of another family": case(
-        "exp.yaml:10:19: cluster.compute.kind: 'uncoded' is unknown; allowed: constant, ", {LAW: "{kind: uncoded}"}
+        "exp.yaml:10:19: cluster.compute.kind: 'uncoded' is unknown; allowed: affine-load, ", {LAW: "{kind: uncoded}"}
     ),
     "value of an enumeration": case(
         "exp.yaml:10:74: cluster.compute.tail: got 'scalled'; allowed: 'fixed', 'scaled'; did you mean 'scaled'?",
