@@ -10,6 +10,12 @@ from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
 cimport cython
 
+
+cdef extern from "Python.h":
+    int PyObject_IS_GC(PyObject* object) noexcept
+    void PyObject_GC_UnTrack(PyObject* object) noexcept
+
+
 from emuml._kernels.events cimport QUEUED, Place, key_of
 from emuml._kernels.messages cimport plan_for
 
@@ -105,7 +111,14 @@ cdef class Hands(Desk):
 
     cdef int note(self, tuple row) except -1:
         """Append a row of the trace."""
+        cdef Py_ssize_t place
         if self.rows is not None:
+            # As the collector does when it first meets a tuple of plain values; a trace has millions.
+            for place in range(PyTuple_GET_SIZE(row)):
+                if PyObject_IS_GC(PyTuple_GET_ITEM(row, place)):
+                    break
+            else:
+                PyObject_GC_UnTrack(<PyObject*>row)
             return PyList_Append(self.rows, row)
         self.trace.add(*row)
         return 0
