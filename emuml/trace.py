@@ -89,8 +89,11 @@ class Trace:
         self._stream = stream
         self.on = keep or stream is not None
         self._encode = msgspec.msgpack.Encoder(enc_hook=str).encode
-        if stream is not None:
-            stream.write(_HEADER.pack(MAGIC, FORMAT))
+        self._write_header()
+
+    def _write_header(self) -> None:
+        if self._stream is not None:
+            self._stream.write(_HEADER.pack(MAGIC, FORMAT))
 
     def add(self, time_s: float, node: str, kind: str, *details: Any) -> None:
         """Append one record."""
@@ -112,6 +115,15 @@ class Trace:
         """Let buffered records reach the file, so that a killed process keeps what it did."""
         if self._stream is not None:
             self._stream.flush()
+
+    def restart(self) -> bool:
+        """Forget all records, for a run that begins anew; return whether it shall."""
+        self.rows.clear()
+        if self._stream is not None:
+            self._stream.seek(0)
+            self._stream.truncate()
+        self._write_header()
+        return True
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -173,6 +185,8 @@ class Records(Trace):
     ----------
     why, instead : str
         Said to who asks: why there is no trace, and what gives one.
+    copy : Trace, optional
+        Takes each record that is kept, too, as it is made, so that an interrupted run keeps what it did.
     """
 
     on = False
@@ -181,14 +195,23 @@ class Records(Trace):
         self,
         why: str = "the array tier served this run, and keeps no trace",
         instead: str = "a run with tier='event'",
+        copy: Trace | None = None,
     ) -> None:
-        self.why, self.instead = why, instead
+        self.why, self.instead, self._copy = why, instead, copy
         self.kept: list[tuple[Any, ...]] = []
 
     def add(self, time_s: float, node: str, kind: str, *details: Any) -> None:
         """Append one record, unless it is of the many that this is without."""
-        if kind not in OF_STEPS:
-            self.kept.append((time_s, node, kind, *details))
+        if kind in OF_STEPS:
+            return
+        self.kept.append((time_s, node, kind, *details))
+        if self._copy is not None:
+            self._copy.add(time_s, node, kind, *details)
+
+    def restart(self) -> bool:
+        """See :class:`Trace`."""
+        self.kept.clear()
+        return True
 
     def flush(self) -> None:
         """Do nothing: there is no file."""
@@ -237,6 +260,10 @@ class ComparedTrace(Trace):
             was = "nothing more" if expected is None else str(tuple(msgspec.msgpack.decode(expected)))
             raise Diverged(str(node), len(self.rows), "trace", was, str((time_s, node, kind, *details)))
         super().add(time_s, node, kind, *details)
+
+    def restart(self) -> bool:
+        """See :class:`Trace`: a recorded run that begins anew is that of the events, unless it was cut before."""
+        return False
 
     def check_end(self) -> None:
         """Make sure that nothing recorded is left.

@@ -50,7 +50,10 @@ def run(
         return
     result, folder = _run(loaded, asked or loaded.engine, out, tier)
     view = View.of_result(result)
-    report = write_report([view], folder / "report.html")
+    try:
+        report = write_report([view], folder / "report.html")
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted as the report was made; the run is complete: emuml report {folder}") from None
     if as_json:
         print(json.dumps(without_nan(result.summary())))
     else:
@@ -106,6 +109,8 @@ def _run_in(loaded: Loaded, engine: str, folder: Path, tier: str) -> Result:
                 tier=tier,  # type: ignore[arg-type]
             )
     except KeyboardInterrupt:
+        if not (folder / "error.txt").exists():  # the folder had not been made, or was somebody else's
+            raise Interrupted("interrupted before the run began; there is nothing to keep") from None
         raise Interrupted(f"interrupted; what was done is kept: emuml report {folder}") from None
     except RunFailed as error:
         error.add_note(f"what was done is kept: emuml report {folder}")

@@ -82,6 +82,10 @@ class ArrayTier:
         result.nodes[self.server] = self.node
         return result
 
+    def peek(self) -> dict[str, float]:
+        """Return how far the run is: its time; there are no events to count."""
+        return {"time_s": self.now_s()}
+
     def serve(self) -> None:
         """Let workers work until the server stops."""
         raise NotImplementedError

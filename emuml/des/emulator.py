@@ -203,6 +203,10 @@ class Emulator:
             else:
                 env.step_tie(self.choices.choose)
 
+    def peek(self) -> dict[str, float]:
+        """Return how far the run is: its time, and the events handled; any thread may ask."""
+        return {"time_s": self.now, "events": self.result.events if self.post is None else self.post.events}
+
     def _finish(self, wall_s: float) -> Run:
         result = self.result
         result.duration_s, result.wall_s = self.now, wall_s

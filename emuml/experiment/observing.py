@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from emuml.outcome import Logged, Published
 from emuml.protocol import Problem
@@ -11,6 +11,15 @@ from emuml.stopping import StopCondition
 
 RowSink = Callable[[dict[str, Any]], None]
 """Called for each finished row of metrics, as it is made."""
+
+
+@runtime_checkable
+class Watcher(Protocol):
+    """Somebody who shows progress and wants to know how far a run is also between two rows."""
+
+    def watch(self, peek: Callable[[], dict[str, float]]) -> None:
+        """Take what says how far it is; see :class:`Observatory`."""
+        ...
 
 
 class Observatory:
@@ -23,11 +32,17 @@ class Observatory:
         Asked with the metrics of each version.
     sinks : callables
         Each finished row is handed to them, so that rows are on disk as soon as they exist.
+
+    Attributes
+    ----------
+    peek : callable
+        Says how far the engine is between two rows, as far as it can; engines set it.
     """
 
     def __init__(self, problem: Problem, stop: StopCondition, sinks: tuple[RowSink, ...] = ()) -> None:
         self.rows: list[dict[str, Any]] = []
         self.events = 0
+        self.peek: Callable[[], dict[str, float]] = dict
         self._problem, self._stop, self._sinks = problem, stop, sinks
         self._logged: Mapping[str, float | str] = {}
 

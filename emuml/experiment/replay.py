@@ -22,7 +22,7 @@ from emuml.experiment.result import Result, parameters_sha256
 from emuml.experiment.run import assemble, emulate
 from emuml.journal import Journal, read_journal
 from emuml.provenance import provenance, sources_sha256, versions
-from emuml.trace import ComparedTrace
+from emuml.trace import ComparedTrace, kept
 
 if TYPE_CHECKING:
     from emuml.experiment.config import Loaded
@@ -54,12 +54,9 @@ def replay(source: Result | str | Path) -> Result:
         return _replay_folder(Path(source))
     if not source.run.journals:
         _refuse_without_journals(source.engine)
-        if source.tier == "array":
-            again = _run_arrays_again(source.experiment)
-            _compare(source.parameters_sha256, again)
-            return again
         encode = msgspec.msgpack.Encoder(enc_hook=str).encode
-        again = _run_again(source.experiment, map(encode, source.trace.rows), complete=True)
+        rows = kept(source.trace) if source.tier == "array" else source.trace.rows
+        again = _run_again(source.experiment, map(encode, rows), complete=True, tier=source.tier)
         _compare(source.parameters_sha256, again)
         return again
     again = replay_journals(source.experiment, source.run.journals)
@@ -86,25 +83,22 @@ def replay_journals(experiment: Experiment, journals: dict[tuple[str, int], Jour
     return result
 
 
-def _run_again(experiment: Experiment, recorded: Iterator[bytes], complete: bool) -> Result:
-    """Emulate an experiment again; each trace record must be the recorded one, to the end of the record."""
+def _run_again(experiment: Experiment, recorded: Iterator[bytes], complete: bool, tier: str) -> Result:
+    """Emulate an experiment again; each trace record must be the recorded one, to the end of the record.
+
+    Of a run that was served as arrays that is what was logged and published.
+    """
     began = time.perf_counter()
     problem = experiment.workload.problem(experiment.seed)
     observatory, trace = Observatory(problem, experiment.stop_condition()), ComparedTrace(recorded, complete)
-    record = emulate(experiment, problem, observatory, trace)
+    record = emulate(experiment, problem, observatory, trace, tier=tier)
     if isinstance(record.error, RecordEnds):
         record.error = None
     result = assemble(experiment, record, observatory.rows, time.perf_counter() - began)
     trace.check_end()
-    result.provenance, result.compared = provenance(experiment.seed, "des", problem), ("trace",)
+    compared = "records" if tier == "array" else "trace"
+    result.provenance, result.compared = provenance(experiment.seed, "des", problem), (compared,)
     return result
-
-
-def _run_arrays_again(experiment: Experiment) -> Result:
-    """Emulate an experiment again as arrays: it left no trace to compare with, but its parameters."""
-    from emuml.experiment.run import run
-
-    return run(experiment, tier="array")
 
 
 def _compare(recorded: str, again: Result) -> None:
@@ -133,11 +127,9 @@ def _replay_recorded(folder: Path, loaded: Loaded) -> Result:
     journals = _journals(folder)
     if journals:
         again = replay_journals(loaded.experiment, journals)
-    elif loaded.engine == "des" and _served_by(folder) == "array":
-        again = _run_arrays_again(loaded.experiment)
     else:
         _refuse_without_journals(loaded.engine)
-        again = _run_again(loaded.experiment, encoded_of(folder / "trace"), is_complete)
+        again = _run_again(loaded.experiment, encoded_of(folder / "trace"), is_complete, _served_by(folder))
     if is_complete:
         _compare(parameters_sha256(_recorded_parameters(folder)), again)
     return again
@@ -145,7 +137,9 @@ def _replay_recorded(folder: Path, loaded: Loaded) -> Result:
 
 def _served_by(folder: Path) -> str:
     """Return the tier that served a run; of one that was begun as arrays and ended by events, the latter."""
-    return str((summary_of(folder) or provenance_of(folder)).get("tier", ""))
+    served = str((summary_of(folder) or provenance_of(folder)).get("tier", ""))
+    first = next(encoded_of(folder / "trace"), None) if served == "array" else None
+    return "event" if first is not None and msgspec.msgpack.decode(first)[2] == "start" else served
 
 
 def _journals(folder: Path) -> dict[tuple[str, int], Journal]:

@@ -14,10 +14,10 @@ from emuml.errors import NodeFailed, RunFailed, UserError
 from emuml.experiment import experiment as experiment_module
 from emuml.experiment.fitting import prepare as prepare
 from emuml.experiment.kept import check_memory
-from emuml.experiment.observing import Observatory
+from emuml.experiment.observing import Observatory, Watcher
 from emuml.experiment.result import Metrics, Result
 from emuml.experiment.run_dir import RunDir
-from emuml.experiment.tiers import Tier, after, check_tier, choose, copy_records, emulate_arrays
+from emuml.experiment.tiers import Tier, after, check_tier, choose, emulate_arrays
 from emuml.protocol import Outcome
 from emuml.provenance import provenance
 from emuml.trace import Records, Trace
@@ -115,6 +115,8 @@ def run(
     observatory = Observatory(problem, experiment.stop_condition(), (folder.add_row,) if folder else ())
     if progress is not None:
         observatory.add_sink(lambda row: progress({**row, "events": observatory.events}))
+        if isinstance(progress, Watcher):
+            progress.watch(lambda: observatory.peek())
     try:
         if engine == "des":
             record = emulate(experiment, problem, observatory, _trace(trace, folder), bool(journal), beside, served)
@@ -165,9 +167,8 @@ def emulate(
     published = logged = 0
     if tier == "array":
         with single_threaded():
-            record, is_whole = emulate_arrays(experiment, problem, observatory)
-        if is_whole:
-            copy_records(record.trace, trace)
+            record, is_whole = emulate_arrays(experiment, problem, observatory, trace)
+        if is_whole or not trace.restart():
             return record
         published, logged = len(record.published), len(record.logs)
     roster = experiment.roster()
@@ -182,6 +183,7 @@ def emulate(
         log_sinks=(after(logged, observatory.on_log),),
         trace=trace,
     )
+    observatory.peek = emulator.peek
     with single_threaded():
         record = emulator.run(beside=beside)
     record.tier = "event"

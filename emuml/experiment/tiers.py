@@ -128,8 +128,10 @@ def _messages(experiment: Experiment) -> int:
     return 2 * experiment.cluster.workers * rounds
 
 
-def emulate_arrays(experiment: Experiment, problem: Problem, observatory: Observatory) -> tuple[Run, bool]:
-    """Run an experiment on the array tier.
+def emulate_arrays(
+    experiment: Experiment, problem: Problem, observatory: Observatory, trace: Trace
+) -> tuple[Run, bool]:
+    """Run an experiment on the array tier; what it keeps goes to ``trace``, too.
 
     Returns
     -------
@@ -150,6 +152,8 @@ def emulate_arrays(experiment: Experiment, problem: Problem, observatory: Observ
     else:
         assert nodes is not None
         tier = RoundTier(nodes, cluster, roster, unit_cost, *sinks)
+    tier.result.trace = Records(copy=trace)
+    observatory.peek = tier.peek
     try:
         return tier.run(), True
     except Unordered:
@@ -168,10 +172,3 @@ def after(count: int, sink: Callable[[T], Any]) -> Callable[[T], Any]:
         return sink(item)
 
     return hand
-
-
-def copy_records(records: Trace, trace: Trace) -> None:
-    """Write what an array tier keeps where the trace of the run goes."""
-    assert isinstance(records, Records)
-    for row in records.kept:
-        trace.add(*row)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import io
 import sys
+import threading
 
 import pytest
 
+from emuml import Experiment, run
 from emuml.cli import progress as module
 from emuml.cli.progress import line, progress
+from emuml.cluster import Cluster, Constant
+from emuml.protocols import GradientCoding
+from emuml.workloads import LogisticRegression
 
 ROW = {"time_s": 3.0, "round": 2, "train_loss": 0.5}
 
@@ -74,3 +79,49 @@ def test_what_is_shown_counts_from_the_first_row(monkeypatch: pytest.MonkeyPatch
         show({**ROW, "round": 0})
         show(ROW)
     assert "about 8 s left" in terminal.getvalue()
+
+
+class Awaited(Terminal):
+    """A terminal that tells when a text has come."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text, self.came = text, threading.Event()
+
+    def write(self, text: str) -> int:
+        if self.text in text:
+            self.came.set()
+        return super().write(text)
+
+
+@pytest.mark.parametrize(
+    ("far", "text"),
+    [({}, "preparing data and nodes"), ({"time_s": 12.0, "events": 10**9}, "round 0 of 10 · 12.0 s emulated")],
+)
+def test_the_line_moves_before_the_first_row(far: dict[str, float], text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Awaited(text)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(module, "QUIET_S", 0.0)
+    monkeypatch.setattr(module, "BETWEEN_S", 0.01)
+    with progress(10, "emulated") as show:
+        assert show is not None
+        show.watch(lambda: far)
+        assert terminal.came.wait(30.0)
+
+
+@pytest.mark.parametrize("tier", ["event", "array"])
+def test_a_run_says_how_far_it_is_between_rows(tier: str) -> None:
+    seen: list[dict[str, float]] = []
+
+    class Watching:
+        def watch(self, peek) -> None:
+            self.peek = peek
+
+        def __call__(self, row) -> None:
+            seen.append(self.peek())
+
+    cluster = Cluster(workers=4, compute=Constant(0.25))
+    found = run(Experiment(LogisticRegression(), GradientCoding(), cluster, rounds=3), progress=Watching(), tier=tier)
+    assert [each["time_s"] for each in seen] == [row["time_s"] for row in found.metrics.rows]
+    assert tier == "array" or seen[-1]["events"] > seen[0]["events"]
