@@ -8,6 +8,7 @@ subtraction; ``covered_groups_distribution`` uses integers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import comb
 
 import numpy as np
@@ -47,13 +48,7 @@ def coverage_probabilities(group_sizes: Sequence[int], arrivals: int | None = No
         raise UserError(
             f"got {top} arrivals at groups of {group_sizes!r:.60}", "coverage", "0..workers arrivals, groups of >= 1"
         )
-    covered = np.zeros(top + 1)
-    covered[0] = 1.0
-    seen = 0
-    for size in group_sizes:
-        covered = _with_group(covered, seen, size)
-        seen += size
-    return covered
+    return _coverage(tuple(group_sizes), top).copy()
 
 
 def coverage_probability(group_sizes: Sequence[int], arrivals: int) -> float:
@@ -103,6 +98,18 @@ def covered_groups_distribution(groups: int, replication: int, collect: int) -> 
         comb(groups, v) * sum((-1) ** (v - i) * comb(v, i) * choices[i] for i in range(v + 1)) / total
         for v in range(groups + 1)
     ]
+
+
+@lru_cache(maxsize=16)
+def _coverage(group_sizes: tuple[int, ...], top: int) -> NDArray[np.float64]:
+    """Return the probabilities; kept, since a distribution of times asks for the same ones at each of its points."""
+    covered = np.zeros(top + 1)
+    covered[0] = 1.0
+    seen = 0
+    for size in group_sizes:
+        covered = _with_group(covered, seen, size)
+        seen += size
+    return covered
 
 
 def _with_group(covered: NDArray[np.float64], seen: int, size: int) -> NDArray[np.float64]:

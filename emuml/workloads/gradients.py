@@ -100,7 +100,19 @@ def _sparse_sum(
     problem: RegressionProblem, features: CsrMatrix, parameters: Vector, shares: Shares, cancelled: Cancelled
 ) -> Vector:
     loss, total = LOSSES[problem.model], np.zeros(problem.n_parameters)
-    for rows, factor in shares:
+    for rows, factor in _joined(shares):
         targets, chunk_rows = problem.targets, problem.chunk_rows
         add_gradients(loss, features, targets, rows, parameters, factor, total, chunk_rows, cancelled)
     return total
+
+
+def _joined(shares: Shares) -> Shares:
+    """Return the same rows in the same order, ranges that follow each other as one: many small blocks cost most."""
+    found: Shares = []
+    for rows, factor in shares:
+        last, last_factor = found[-1] if found else (None, 0.0)
+        if isinstance(last, range) and isinstance(rows, range) and last.stop == rows.start and factor == last_factor:
+            found[-1] = range(last.start, rows.stop), factor
+        else:
+            found.append((rows, factor))
+    return found

@@ -13,10 +13,12 @@ from emuml.errors import UserError
 from emuml.shapes import All, Count, Cover, CoverOrCount
 from emuml.theory import (
     arrivals_distribution,
+    coverage,
     coverage_probabilities,
     coverage_probability,
     covered_groups_distribution,
 )
+from emuml.theory.closing import closed_by
 from tests.protocols.code_checks import check_coverage
 
 
@@ -85,3 +87,18 @@ def test_number_of_covered_groups(groups, replication, collect):
     missed = sum(chance * (groups - v) for v, chance in enumerate(chances)) / groups
     n = groups * replication
     assert missed == pytest.approx(float(Fraction(comb(n - replication, collect), comb(n, collect))), rel=1e-12, abs=0)
+
+
+def test_a_distribution_of_times_computes_coverage_once():
+    rule, before = (
+        CoverOrCount(tuple((2 * i, 2 * i + 1) for i in range(31)), 40),
+        coverage._coverage.cache_info().misses,
+    )
+    for level in np.linspace(0.1, 0.9, 9):
+        closed_by(rule, np.array([level]))
+    assert coverage._coverage.cache_info().misses == before + 1
+
+
+def test_what_is_kept_cannot_be_changed_by_who_asked():
+    coverage_probabilities([2, 2])[:] = 7.0
+    assert coverage_probabilities([2, 2])[-1] == 1.0

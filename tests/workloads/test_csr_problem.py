@@ -17,7 +17,9 @@ from emuml.runtime.settings import RuntimeSettings
 from emuml.spec import InputFolder, Inputs, from_spec, to_spec
 from emuml.workloads import CsrMatrix, GradientDescent, LinearRegression, LogisticRegression
 from emuml.workloads.curvature import SMALL, largest_eigenvalue
-from emuml.workloads.losses import LOSSES
+from emuml.workloads.gradients import partition_gradient
+from emuml.workloads.losses import LOSSES, add_gradients
+from emuml.workloads.partitions import partition_rows
 
 MODELS = ["logistic", "linear"]
 AT = np.array([0.3, -0.2, 0.5, 0.1])
@@ -271,3 +273,25 @@ def test_a_run_folder_keeps_sparse_rows(tmp_path):
     result = emuml.run(experiment(), out=tmp_path / "run")
     assert len(list((tmp_path / "run" / "inputs").iterdir())) == 3
     assert emuml.replay(tmp_path / "run").parameters_sha256 == result.parameters_sha256
+
+
+@pytest.mark.parametrize(("owned", "blocks"), [(tuple(range(10)), 1), ((0, 1, 5, 6, 7), 2), ((0, 2, 4), 3)])
+def test_partitions_that_follow_each_other_are_one_block_with_the_same_sum(owned, blocks):
+    X, y = one_hot()
+    problem = LogisticRegression(data=(X, y)).problem(3)
+    at = np.linspace(-1.0, 1.0, problem.n_parameters)
+    asked = []
+    found = partition_gradient(problem, at, owned, 10, cancelled=lambda: bool(asked.append(1)))
+    assert len(asked) == blocks
+    total = np.zeros(problem.n_parameters)
+    for partition in owned:
+        rows = partition_rows(problem.rows, partition, 10)
+        add_gradients(LOSSES["logistic"], problem.features, problem.targets, rows, at, 1.0, total, 4096)
+    assert np.array_equal(found, total)
+
+
+def test_partitions_with_other_coefficients_stay_apart():
+    problem = LogisticRegression(data=one_hot()).problem(3)
+    at = np.linspace(-1.0, 1.0, problem.n_parameters)
+    each = [partition_gradient(problem, at, (i,), 2) for i in (0, 1)]
+    assert np.allclose(partition_gradient(problem, at, (0, 1), 2, (2.0, 3.0)), 2 * each[0] + 3 * each[1], rtol=1e-13)
