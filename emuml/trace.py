@@ -189,7 +189,7 @@ class Records(Trace):
         Takes each record that is kept, too, as it is made, so that an interrupted run keeps what it did.
     """
 
-    on = False
+    on: bool = False
 
     def __init__(
         self,
@@ -226,6 +226,34 @@ class Records(Trace):
             Always.
         """
         raise UserError(self.why, "trace", self.instead)
+
+
+class OnDisk(Records):
+    """A trace that is in its file only, because it would not fit into memory; what is kept of it is what steps are not.
+
+    Parameters
+    ----------
+    stream : binary file
+        Takes all records as they are made.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        super().__init__("the trace of so large a run is on disk only", "emuml.trace.read_rows('RUN/trace')")
+        self.file = Trace(stream, keep=False)
+        self.on = True
+
+    def add(self, time_s: float, node: str, kind: str, *details: Any) -> None:
+        """Append one record."""
+        self.file.add(time_s, node, kind, *details)
+        super().add(time_s, node, kind, *details)
+
+    def restart(self) -> bool:
+        """See :class:`Trace`."""
+        return super().restart() and self.file.restart()
+
+    def flush(self) -> None:
+        """See :class:`Trace`."""
+        self.file.flush()
 
 
 class ComparedTrace(Trace):

@@ -87,8 +87,8 @@ def failure_of(folder: Path) -> str:
     return _text(path).strip() if path.exists() else ""
 
 
-def trace_of(path: Path) -> Rows:
-    """Return the rows of a trace, as far as they go.
+def trace_of(path: Path, without: frozenset[str] = frozenset()) -> Rows:
+    """Return the rows of a trace, as far as they go, without those of some kinds.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def trace_of(path: Path) -> Rows:
         If the file is no trace, or damaged.
     """
     try:
-        rows = list(read_rows(path))
+        rows = [row for row in read_rows(path) if not (len(row) > 2 and row[2] in without)]
     except (OSError, TypeError, msgspec.DecodeError) as error:
         raise FormatError(f"this trace cannot be read: {_why(error)}", str(path)) from None
     broken = next((i for i, row in enumerate(rows) if len(row) < 3 or not isinstance(row[0], int | float)), None)

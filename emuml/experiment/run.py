@@ -17,10 +17,10 @@ from emuml.experiment.kept import check_memory
 from emuml.experiment.observing import Observatory, Watcher
 from emuml.experiment.result import Metrics, Result
 from emuml.experiment.run_dir import RunDir
-from emuml.experiment.tiers import Tier, after, check_tier, choose, emulate_arrays
+from emuml.experiment.tiers import Tier, after, check_tier, choose, emulate_arrays, is_large
 from emuml.protocol import Outcome
 from emuml.provenance import provenance
-from emuml.trace import Records, Trace
+from emuml.trace import OnDisk, Records, Trace
 
 if TYPE_CHECKING:
     from emuml.experiment.experiment import Experiment
@@ -119,7 +119,9 @@ def run(
             progress.watch(lambda: observatory.peek())
     try:
         if engine == "des":
-            record = emulate(experiment, problem, observatory, _trace(trace, folder), bool(journal), beside, served)
+            record = emulate(
+                experiment, problem, observatory, _trace(trace, folder, experiment), bool(journal), beside, served
+            )
         else:
             record = _deploy(experiment, problem, observatory, folder, runtime, journal)
         if isinstance(record.error, NodeFailed) and folder is not None:
@@ -142,10 +144,13 @@ def run(
     return result
 
 
-def _trace(wanted: bool, folder: RunDir | None) -> Trace:
+def _trace(wanted: bool, folder: RunDir | None, experiment: Experiment) -> Trace:
+    """Return where records go; those of more messages than one would trace by default stay out of memory."""
     if not wanted:
         return Records("this run was told to keep no trace", "a run with trace=True")
-    return Trace(folder.trace_stream) if folder else Trace()
+    if folder is None or folder.trace_stream is None:
+        return Trace()
+    return OnDisk(folder.trace_stream) if is_large(experiment) else Trace(folder.trace_stream)
 
 
 def emulate(

@@ -122,6 +122,11 @@ def _nodes(experiment: Experiment, problem: Problem) -> RoundNodes | PushNodes |
     return protocol.in_pushes(problem, roster) if isinstance(protocol, InPushes) else None
 
 
+def is_large(experiment: Experiment) -> bool:
+    """Tell whether a run has more messages than are served event by event, and traced in memory, unless asked for."""
+    return _messages(experiment) > EVENT_MESSAGES
+
+
 def _messages(experiment: Experiment) -> int:
     """Return about how many messages a run has: a question and an answer of each worker and round."""
     rounds = experiment.stop_condition().steps_max() or _ROUNDS

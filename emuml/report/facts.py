@@ -100,7 +100,8 @@ def engine(view: View) -> str:
     name = {"des": "emulator", "tcp": "TCP", "replay": "replay in the emulator"}.get(view.engine, view.engine)
     tiers = {"event": ", event tier", "array": ", array tier: no trace of messages and tasks (tier: event keeps one)"}
     if not view.traced and view.tier != "array":
-        return f"{name}, event tier: no trace of messages and tasks (trace=True keeps one)"
+        kept = "it is on disk" if view.run_dir is not None else "trace=True keeps one"
+        return f"{name}, event tier: no trace of messages and tasks ({kept})"
     return name + tiers.get(view.tier, "")
 
 

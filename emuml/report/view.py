@@ -22,9 +22,10 @@ from emuml.experiment.experiment import Experiment
 from emuml.experiment.folders import no_run
 from emuml.experiment.recorded import Rows, failure_of, metrics_of, provenance_of, summary_of, trace_of
 from emuml.experiment.result import Metrics, Result
+from emuml.experiment.tiers import is_large
 from emuml.report.expected import RoundLaw, round_law
 from emuml.spec import Inputs
-from emuml.trace import Records, kept, merge
+from emuml.trace import OF_STEPS, Records, kept, merge
 
 Floats = NDArray[np.float64]
 
@@ -95,7 +96,8 @@ class View:
         if not (folder / "config.yaml").is_file():
             raise no_run(folder)
         loaded = load(folder / "config.yaml")
-        trace = _trace(folder)
+        traced = not (loaded.engine == "des" and is_large(loaded.experiment))
+        trace = _trace(folder, frozenset() if traced else OF_STEPS)
         stops = [row[3] for row in trace if row[2] == "stop"]
         summary = summary_of(folder)
         return cls(
@@ -109,6 +111,7 @@ class View:
             folder,
             failure_of(folder),
             summary is None and (folder / "summary.json").exists(),
+            traced,
         )
 
     @property
@@ -252,8 +255,8 @@ def _ended(time_s: float, node: str, kind: str, life: int, reason: str = "") -> 
     return f"{node} (life {life}) {how}"
 
 
-def _trace(folder: Path) -> Rows:
+def _trace(folder: Path, without: frozenset[str]) -> Rows:
     """Read the trace of the run, or those of its nodes, as far as they go; one without its header was cut."""
     whole = folder / "trace"
     paths = [whole] if whole.exists() else sorted(folder.glob("nodes/*/trace*"))
-    return merge(trace_of(path) for path in paths if path.is_dir() or path.stat().st_size).rows
+    return merge(trace_of(path, without) for path in paths if path.is_dir() or path.stat().st_size).rows

@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 import yaml
 
-from emuml import Crash, FaultPlan, run
+from emuml import Crash, FaultPlan, replay, run
 from emuml.errors import Deadlock, UserError
+from emuml.experiment import tiers
 from emuml.experiment.config import load
 from emuml.experiment.run_dir import RunDir
 from emuml.protocols import GradientCoding
 from emuml.protocols.gradient_coding import Uncoded
-from emuml.trace import read_rows
+from emuml.report.html import page
+from emuml.report.view import View
+from emuml.trace import kept, read_rows
 from tests.experiment.small import small
 
 EVERYBODY = FaultPlan(tuple(Crash(f"worker-{w}", after=("round", 3)) for w in range(6)))
@@ -191,3 +194,18 @@ def test_whatever_ends_a_run_early_is_in_its_folder(tmp_path, error, text):
 
     assert (tmp_path / "one" / "error.txt").read_text() == f"{text}\n"
     assert [row["round"] for row in table(tmp_path / "one")] == ["0", "1", "2"]
+
+
+def test_the_trace_of_a_large_run_is_on_disk_only_and_reported_and_replayed_from_there(tmp_path, monkeypatch):
+    whole = run(small(), out=tmp_path / "small", tier="event")
+    monkeypatch.setattr(tiers, "EVENT_MESSAGES", 10)
+    large = run(small(), out=tmp_path / "large", tier="event")
+    with pytest.raises(UserError, match="on disk only"):
+        _ = large.trace.rows
+    assert (tmp_path / "large" / "trace").read_bytes() == (tmp_path / "small" / "trace").read_bytes()
+    assert {row[2] for row in kept(large.trace)} == {"log", "publish", "stop"}
+    views = View.of_result(large), View.of_folder(tmp_path / "large")
+    assert page([views[0]]) == page([views[1]])
+    assert not any(view.traced for view in views)
+    assert len(kept(large.trace)) < len(whole.trace.rows) / 5
+    assert replay(tmp_path / "large").parameters_sha256 == whole.parameters_sha256
