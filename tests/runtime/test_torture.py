@@ -23,6 +23,7 @@ from emuml.runtime import deployment
 from emuml.runtime.member import Member
 from emuml.task import Task
 from emuml.testing.running import run_nodes
+from tests.plans import possible
 
 pytestmark = pytest.mark.slow
 
@@ -113,7 +114,7 @@ def plan(draws: random.Random, workers: int) -> list[Fault]:
         faults.append(Crash("worker-0", after=("count", 40), restart_after=("count", 60)))
     if draws.random() < 0.3:
         faults.append(Crash("boss-0", at_s=0.2, restart_after_s=0.0))
-    return faults
+    return possible(faults)
 
 
 @contextmanager
