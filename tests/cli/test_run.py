@@ -73,3 +73,22 @@ def test_a_plan_in_the_terminal_names_the_tier(capsys: pytest.CaptureFixture[str
 def test_a_tier_that_there_is_not_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert status(["run", str(EXAMPLE), "--tier", "arry"]) == 2
     assert "--tier: got 'arry'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("faults", "said"),
+    [
+        ("[{kind: crash, node: worker-99, at_s: 1}]", "faults[0].node: 'worker-99' is not in the cluster"),
+        (
+            "[{kind: crash, node: worker-9, at_s: 1}, {kind: crash, node: worker-9, at_s: 2}]",
+            "faults[1].at_s: worker-9 crashes at 2 s, but is down since 1 s (faults[0])",
+        ),
+    ],
+)
+def test_faults_that_cannot_be_executed_are_refused_in_one_line_before_anything_runs(faults, said, tmp_path, capsys):
+    folder = tmp_path / "run"
+    assert status(["run", str(EXAMPLE), f"faults={faults}", "--out", str(folder)]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not folder.exists()
