@@ -92,6 +92,8 @@ def covered_groups_distribution(groups: int, replication: int, collect: int) -> 
     check_integer(groups, "groups", 1)
     check_integer(replication, "replication", 1)
     check_integer(collect, "collect", 0, groups * replication)
+    if replication == 1:  # each arrival covers a group of its own; of 100,000 groups the sums would never end
+        return [float(v == collect) for v in range(groups + 1)]
     choices = [comb(replication * v, collect) for v in range(groups + 1)]
     total = choices[groups]
     return [

@@ -102,3 +102,8 @@ def test_a_distribution_of_times_computes_coverage_once():
 def test_what_is_kept_cannot_be_changed_by_who_asked():
     coverage_probabilities([2, 2])[:] = 7.0
     assert coverage_probabilities([2, 2])[-1] == 1.0
+
+
+def test_groups_of_one_are_covered_one_by_one_whatever_their_number():
+    found = covered_groups_distribution(groups=200_000, replication=1, collect=150_000)
+    assert (found[150_000], sum(found), len(found)) == (1.0, 1.0, 200_001)
