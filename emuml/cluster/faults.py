@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,9 @@ from emuml.spec import Inputs, check, checked, class_of, from_spec, to_spec
 
 if TYPE_CHECKING:
     from emuml.cluster.failure_laws import FailureLaw
+
+NAMED_MAX = 5
+"""So many faults that were never due are named; of the others only their number is told."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,9 @@ class FaultPlan:
         path = Path(path)
         try:
             items = yaml.safe_load(path.read_text())
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        except OSError as error:
+            raise UserError(f"cannot be read: {error.strerror}", str(path), "a file with a list of faults") from None
+        except (UnicodeDecodeError, yaml.YAMLError) as error:
             raise UserError(str(error).replace("\n", " "), str(path)) from None
         items = items.get("faults", items) if isinstance(items, dict) else items
         if not isinstance(items, list):
@@ -143,13 +148,21 @@ class FaultPlan:
 
     @staticmethod
     def missed(faults: Iterable[Fault]) -> list[str]:
-        """Return a sentence for each fault that a run ended without."""
-        return [f"planned but never due: {fault}" for fault in faults]
+        """Return a sentence for each fault that a run ended without; laws draw many, of which a few are named."""
+        found = list(faults)
+        more = [f"{len(found) - NAMED_MAX} more"] if len(found) > NAMED_MAX else []
+        return [f"planned but never due: {text}" for text in (*map(_brief, found[:NAMED_MAX]), *more)]
 
     def triggers(self) -> frozenset[After]:
         """Return all logged counters at which something of this plan happens."""
         found = {getattr(fault, name, None) for fault in self.faults for name in ("after", "restart_after")}
         return frozenset(after for after in found if after is not None)
+
+
+def _brief(fault: Fault) -> str:
+    """Return a fault as one would write it: without what is left at its default."""
+    given = [(item.name, getattr(fault, item.name), item.default) for item in fields(fault)]
+    return f"{type(fault).__name__}({', '.join(f'{name}={value!r}' for name, value, usual in given if value != usual)})"
 
 
 def _fault(item: Any, where: str) -> Fault:

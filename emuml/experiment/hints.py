@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Callable
 from functools import cache
@@ -14,6 +15,8 @@ from annotated_types import Ge, Gt, Le, Lt
 from emuml.errors import did_you_mean
 
 _BOUNDS: tuple[tuple[type, str, str], ...] = ((Gt, ">", "gt"), (Ge, ">=", "ge"), (Lt, "<", "lt"), (Le, "<=", "le"))
+_UNITS = "write a plain number, in the unit that the key's name ends with"
+_WITH_UNIT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)\s*(%|[A-Za-zµ]+(/s)?)")
 _BOOLEANS = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
 
 
@@ -74,6 +77,8 @@ def meant(value: Any, hint: Any) -> str:
     "did you mean 'scaled'?"
     >>> meant(1000.0, int)
     'did you mean 1000?'
+    >>> meant("5%", float)
+    'did you mean 0.05?'
     """
     known = parts(hint)
     if isinstance(value, float) and int in known and value.is_integer() and abs(value) < 1e15:
@@ -86,6 +91,8 @@ def meant(value: Any, hint: Any) -> str:
         return f"did you mean {value.replace('_', '')}?"
     if {int, float} & set(known) and _is_number(value):
         return "write it without quotes"
+    if {int, float} & set(known) and _WITH_UNIT.fullmatch(value):
+        return f"did you mean {float(value[:-1]) / 100:g}?" if value[-1] == "%" else _UNITS
     return did_you_mean(value, [part for part in known if isinstance(part, str)])
 
 

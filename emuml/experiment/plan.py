@@ -21,7 +21,7 @@ from emuml.experiment.kept import beyond_memory
 from emuml.experiment.limits import until
 from emuml.experiment.plan_pushes import of_pushes
 from emuml.experiment.run import Engine, prepare
-from emuml.experiment.tiers import Choice, Tier, choose
+from emuml.experiment.tiers import Choice, Tier, check_tier, choose
 from emuml.experiment.training import Floats, Range, Training
 from emuml.experiment.wall_time import emulation_s
 from emuml.protocol import Problem
@@ -143,6 +143,7 @@ def plan(
     >>> found.duration_s.mean, found.basis, [each.count.mean for each in found.messages]
     (2.0, 'exact', [40.0, 40.0])
     """
+    check_tier(tier, engine=engine)
     problem, roster = prepare(experiment, engine), experiment.roster()
     choice, refused = Choice("", ""), None
     if engine == "des":

@@ -33,6 +33,13 @@ ENGINES = ("des", "tcp")
 FAMILIES_OF_LISTS = {"faults": "fault", "conditions": "stop", "links": "link", "routes": "route"}
 FAMILIES_BY_FIELD = {"of": "protocol", "base": "compute", "outlier": "compute"}
 _NAME_MAX, _NAMES_MAX = 100, 1_000
+_TOPOLOGY = "a topology is written {kind: topology-network, topology: ...}"
+_WRITTEN = {
+    ("faults", "fault"): "write a list of faults, with a dash before each",
+    ("network", "topology"): _TOPOLOGY,
+    ("network", ""): _TOPOLOGY,
+}
+"""How to write what stands in the place of another family, or of nothing that is known."""
 _BESIDE = ("format", "engine", "runtime")
 HINTS_MAX = 50
 """Names that are looked for in a file with many problems: the first ones are told, and each takes its time."""
@@ -172,6 +179,7 @@ class Reader:
             allowed = f"{', '.join(sorted(known))}, or module:Class"
             other = names.family_of(str(kind))
             hint = f"{kind!r} is a {other}" if other else self.near(str(kind), known)
+            hint = "; ".join(filter(None, (hint, _WRITTEN.get((family, other if hint else "")))))
             return self.wrong(node, path, f"{shown(node)} is unknown", allowed, hint)
         cls = self.loaded(node, path, lambda: names.load(kind))
         if cls is not WRONG and not (isinstance(cls, type) and is_dataclass(cls)):

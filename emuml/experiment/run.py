@@ -94,9 +94,7 @@ def run(
         raise UserError(f"got {engine!r}", "engine", "'des' or 'tcp'")
     if engine == "tcp" and tuple(beside):
         raise UserError("SimPy processes run beside emulated nodes only", "beside", "engine='des'")
-    check_tier(tier)
-    if engine == "tcp" and tier != "auto":
-        raise UserError("tiers are ways to emulate", "tier", "engine='des'")
+    check_tier(tier, engine=engine)
     if not trace and (out is not None or engine == "tcp"):
         raise UserError("got False", "trace", "True for what is kept in a folder or runs over TCP")
     began = time.perf_counter()

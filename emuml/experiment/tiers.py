@@ -82,8 +82,8 @@ def choose(
     return Choice("array", f"about {messages:,} messages are more than {EVENT_MESSAGES:,}")
 
 
-def check_tier(tier: object, where: str = "tier") -> None:
-    """Refuse what is no tier.
+def check_tier(tier: object, where: str = "tier", engine: str = "des") -> None:
+    """Refuse what is no tier, and a choice of one for an engine that has none.
 
     Raises
     ------
@@ -92,6 +92,10 @@ def check_tier(tier: object, where: str = "tier") -> None:
     """
     if tier not in TIERS:
         raise UserError(f"got {tier!r}", where, ", ".join(TIERS), did_you_mean(str(tier), TIERS))
+    if engine != "des" and tier != "auto":
+        raise UserError(
+            f"got {tier!r}, but tiers are ways to emulate", where, f"engine='des', or 'auto' for {engine!r}"
+        )
 
 
 def _why_no_arrays(

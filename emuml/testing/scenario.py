@@ -269,7 +269,8 @@ def load_stored(path: str | Path) -> tuple[Scenario, str]:
     try:
         text = Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(str(error), str(path)) from None
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise UserError(f"cannot be read: {why}", str(path), "the scenario of a failed test") from None
     return _read(text, str(path))
 
 
