@@ -63,6 +63,22 @@ STATIC = {
     "kind of another family": case(
         "exp.yaml:10:19: cluster.compute.kind: 'uncoded' is unknown; allowed: affine-load, ", {LAW: "{kind: uncoded}"}
     ),
+    "number with its unit": case(
+        "exp.yaml:10:63: cluster.compute.mean_s: got '500ms'; allowed: a finite number >= 1e-12 and <= 1e+12; "
+        "write a plain number, in the unit that the key's name ends with",
+        {"mean_s: 0.5": "mean_s: 500ms"},
+    ),
+    "topology as a network": case(
+        "exp.yaml:11:12: cluster.network: 'laptop-star' is unknown; allowed: latency-matrix, network, topology-"
+        "network, or module:Class; a topology is written {kind: topology-network, topology: ...}",
+        {LAW: LAW + "\n  network: laptop-star"},
+    ),
+    "shape as a network": case(
+        "exp.yaml:11:12: cluster.network: 'fat-tree' is unknown; allowed: latency-matrix, network, topology-"
+        "network, or module:Class; 'fat-tree' is a topology; a topology is written {kind: topology-network, "
+        "topology: ...}",
+        {LAW: LAW + "\n  network: fat-tree"},
+    ),
     "value of an enumeration": case(
         "exp.yaml:10:74: cluster.compute.tail: got 'scalled'; allowed: 'fixed', 'scaled'; did you mean 'scaled'?",
         {"mean_s: 0.5": "mean_s: 0.5, tail: scalled"},

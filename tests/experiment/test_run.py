@@ -328,7 +328,15 @@ def test_a_planned_fault_that_was_never_due_is_reported():
     plan = FaultPlan((Crash("worker-1", after=("rnd", 2)), Crash("worker-4", at_s=1e6)))
     lost = run(small(faults=plan)).lost
 
-    assert ["planned but never due: Crash(node='worker-1'" in lost[0], "worker-4" in lost[1]] == [True, True]
+    due = "planned but never due: Crash(node='worker-1', after=('rnd', 2))"
+    assert lost == [due, "planned but never due: Crash(node='worker-4', at_s=1000000.0)"]
+
+
+def test_of_many_planned_faults_that_were_never_due_a_few_are_named():
+    plan = FaultPlan(tuple(Crash("worker-1", at_s=1e6 * k, restart_after_s=1.0) for k in range(1, 41)))
+    lost = run(small(faults=plan)).lost
+
+    assert [len(lost), lost[-1]] == [6, "planned but never due: 35 more"]
 
 
 def test_more_partitions_than_rows_are_refused_before_a_folder_is_made(tmp_path):

@@ -123,6 +123,8 @@ def test_unknown_tiers_are_refused_and_over_tcp_there_are_none():
         emuml.run(small(), tier="arrays")
     with pytest.raises(UserError, match="tiers are ways to emulate"):
         emuml.run(small(), engine="tcp", tier="array")
+    with pytest.raises(UserError, match="tiers are ways to emulate"):
+        plan(small(), "tcp", tier="array")
 
 
 def test_who_asks_for_the_trace_of_arrays_is_told_how_to_get_one():
