@@ -177,9 +177,10 @@ class Reader:
             return self.loaded(node, path, lambda: names.resolve(family, kind))
         if not isinstance(kind, str) or ":" not in kind:
             allowed = f"{', '.join(sorted(known))}, or module:Class"
-            other = names.family_of(str(kind))
+            other = names.family_of(str(kind)) or ""
             hint = f"{kind!r} is a {other}" if other else self.near(str(kind), known)
-            hint = "; ".join(filter(None, (hint, _WRITTEN.get((family, other if hint else "")))))
+            how = "" if hint and not other else _WRITTEN.get((family, other), "")
+            hint = "; ".join(filter(None, (hint, how)))
             return self.wrong(node, path, f"{shown(node)} is unknown", allowed, hint)
         cls = self.loaded(node, path, lambda: names.load(kind))
         if cls is not WRONG and not (isinstance(cls, type) and is_dataclass(cls)):
