@@ -1,8 +1,14 @@
-# What the kernel ``flows`` is made of: records, and binary heaps of entries ordered by (key, number).
+# What the kernels of flows are made of: records, and binary heaps of entries ordered by (key, number).
 
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport realloc
 from libc.string cimport memcpy, memmove
+
+cdef extern from *:
+    """
+    #define EMUML_EPSILON 1e-10
+    """
+    const double EPSILON "EMUML_EPSILON"  # how much two levels may differ that are taken for one
 
 
 cdef struct Member:

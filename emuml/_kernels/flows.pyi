@@ -1,13 +1,11 @@
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
-class FlowSystem:
-    now: float
-    fillings: int
-    def __init__(self, capacities: Sequence[float] | NDArray[np.float64]) -> None: ...
-    def __len__(self) -> int: ...
+from emuml._kernels.flow_filling import FlowFilling
+
+class FlowSystem(FlowFilling):
     def add(
         self, now: float, start_s: float, route: Iterable[int], weight: float, most: float, size_bytes: float
     ) -> int: ...

@@ -1,0 +1,3 @@
+from emuml._kernels.flow_groups import FlowGroups
+
+class FlowFilling(FlowGroups): ...

@@ -1,0 +1,3 @@
+from emuml._kernels.flow_store import FlowStore
+
+class FlowGroups(FlowStore): ...
