@@ -46,7 +46,7 @@ def test_any_words_give_the_bits_of_the_twin(kind, words):
 def test_single_draws_and_many_keys_give_the_bits_of_the_twin(kind, low, high, position):
     single = tails.unit_tail(*kind, low, high, position)
     assert draws.unit_tail(*kind, low, high, position) == single
-    keys = np.full((2, 600), [[low], [high]], np.uint64)  # more than a block of the kernel
+    keys = np.array([[low], [high]], np.uint64).repeat(600, axis=1)  # more than a block of the kernel
     for implementation in (timing, tails):
         out = np.empty(600)
         implementation.key_tails(*kind, *keys, position, 0.25, 3.0, out)
