@@ -5,7 +5,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 SETUP := pyproject.toml setup.py
-KERNELS := $(wildcard emuml/_kernels/*.pyx emuml/_kernels/*.pxd)
+KERNELS := $(wildcard emuml/_kernels/*.pyx emuml/_kernels/*.pxd emuml/_kernels/*.h)
 TOPOLOGIES := $(wildcard topologies/__init__.py)
 
 # The first Python that is new enough; `make PYTHON=...` names another.

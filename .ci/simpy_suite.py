@@ -4,7 +4,7 @@ They make everything through ``simpy.NAME``. ``SIMPY_NAMES=environment`` replace
 own events and resources run on it; ``SIMPY_NAMES=all`` replaces every name that ``emuml.des.simpy`` has.
 
 One test is left out on the compiled environment: it compares the text of a traceback, frames ``run`` and ``step`` of
-``simpy/core.py`` included, which compiled code does not have. ``tests/des/test_simpy_compatibility.py`` runs the same
+``simpy/core.py`` included, which compiled code does not have. ``tests/des/test_simpy_events.py`` runs the same
 scenario and checks the chain of exceptions. Nothing is left out with ``EMUML_PURE=1``.
 """
 

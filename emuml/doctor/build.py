@@ -95,9 +95,13 @@ def _why_not() -> str:
 
 
 def _is_stale(name: str) -> bool:
+    """Tell whether a kernel is older than its source, or than a header: setup.py compiles all anew when one changes."""
     source, spec = PACKAGE / "_kernels" / f"{name}.pyx", find_spec(f"emuml._kernels.{name}")
     built = Path(spec.origin) if spec is not None and spec.origin else None
-    return built is not None and source.is_file() and built.stat().st_mtime < source.stat().st_mtime
+    if built is None or not source.is_file():
+        return False
+    sources = [source, *source.parent.glob("*.pxd"), *source.parent.glob("*.h")]
+    return built.stat().st_mtime < max(path.stat().st_mtime for path in sources)
 
 
 def switches() -> Finding:

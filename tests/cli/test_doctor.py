@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from emuml import _kernels
 from emuml.cli.doctor import WIDTH, listing
 from emuml.cli.main import status
 from emuml.doctor.build import SWITCHES, _numbers, dependencies, switches
@@ -147,6 +148,16 @@ def test_a_kernel_older_than_its_source_is_a_warning(tmp_path: Path) -> None:
     os.utime(library, (1, 1))
     _, found = doctor(home=home)
     assert (found["kernels"]["state"], found["kernels"]["found"]) == ("warning", "older than their source: decode")
+
+
+@pytest.mark.parametrize("header", ["philox.h", "queue.pxd"])
+def test_kernels_older_than_a_header_are_a_warning(tmp_path: Path, header: str) -> None:
+    home = copied(tmp_path)
+    newest = max(library.stat().st_mtime for library in home.glob("emuml/_kernels/*.so"))
+    os.utime(home / "emuml" / "_kernels" / header, (newest + 10, newest + 10))
+    _, found = doctor(home=home)
+    told = f"older than their source: {', '.join(_kernels.KERNELS)}"
+    assert (found["kernels"]["state"], found["kernels"]["found"]) == ("warning", told)
 
 
 def test_a_misspelt_variable_is_told_with_the_right_one(monkeypatch: pytest.MonkeyPatch) -> None:
