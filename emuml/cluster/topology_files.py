@@ -38,6 +38,8 @@ def read(path: Path, bandwidth_bps: float | None) -> Topology:
         raise UserError(f"cannot be read: {why}", str(path), _FORMS) from error
     try:
         return reader(text, str(path))
+    except RecursionError as error:
+        raise UserError("is nested too deeply", str(path), "lists and mappings a few levels deep") from error
     except UserError as error:
         if error.where.startswith(str(path)):
             raise

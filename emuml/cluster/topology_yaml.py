@@ -58,7 +58,8 @@ class _Reader:
         kind = self._scalar(given["kind"]) if "kind" in given else None
         known = [name for name in names.REGISTRY["topology"] if name != "topology"]
         if kind not in known:
-            raise UserError(f"kind is {kind!r}", self._place(given.get("kind", node)), ", ".join(known))
+            hint = did_you_mean(str(kind), known)
+            raise UserError(f"kind is {kind!r}", self._place(given.get("kind", node)), ", ".join(known), hint)
         cls = names.resolve("topology", kind)
         values = {name: self._scalar(value) for name, value in given.items() if name != "kind"}
         for name in values:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from emuml.cluster import FatTree, Topology
-from emuml.cluster.networks import shipped_topologies
+from emuml.cluster.networks import TopologyNetwork, shipped_topologies
 from emuml.errors import UserError
 from tests.datafiles import data_file
 
@@ -255,3 +255,29 @@ def test_files_that_are_not_there_or_of_another_form_are_refused(tmp_path, name,
 def test_damaged_graphml_is_refused(tmp_path):
     with pytest.raises(UserError, match="is no GraphML"):
         Topology.from_file(given(tmp_path, "zoo.graphml", "<graphml><graph>"))
+
+
+@pytest.mark.parametrize(("name", "depth"), [("deep.yaml", 3_000), ("deep.json", 100_000)])
+def test_a_file_that_is_nested_too_deeply_is_refused_by_name(tmp_path, name, depth):
+    path = given(tmp_path, name, "[" * depth)
+
+    with pytest.raises(UserError, match=f"{name}: is nested too deeply"):
+        Topology.from_file(path)
+
+
+def test_a_setting_that_names_a_wrong_file_is_told_with_the_file_and_its_line(tmp_path):
+    path = given(tmp_path, "pair.yaml", OWN.replace("routers", "routerz"))
+
+    with pytest.raises(UserError) as caught:
+        TopologyNetwork(str(path))
+
+    assert caught.value.where == "topology-network.topology"
+    assert caught.value.what.startswith(f"{path}:4:1: unknown key 'routerz'")
+    assert caught.value.hint == "did you mean 'routers'?"
+
+
+def test_a_shape_that_is_not_known_is_refused_with_the_nearest_one(tmp_path):
+    path = given(tmp_path, "tree.yaml", "format: 1\nshape: {kind: fat-treee, k: 4}\n")
+
+    with pytest.raises(UserError, match=r"tree.yaml:2:15: kind is 'fat-treee'.*did you mean 'fat-tree'\?"):
+        Topology.from_file(path)
