@@ -209,6 +209,8 @@ class RegressionProblem:
             raise ContractError(f"got {len(coefficients)} coefficients for {len(mine)} partitions")
         if self.batch is not None and draw is None:
             raise ContractError("a gradient over batches needs a draw, such as the round")
+        if mine == owned and all(type(i) is int for i in owned):
+            mine = owned  # no copy of it for each of many workers
         factors = None if coefficients is None else tuple(float(coefficients[i]) for i in order)
         cost = sum(min(len(partition_rows(self.rows, i, partitions)), self.batch or self.rows) for i in mine)
         position = None if self.batch is None else draw

@@ -5,7 +5,6 @@ What becomes of a question that comes while it computes is all that tells the se
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, ClassVar
 
@@ -38,13 +37,15 @@ class Worker(Node):
         self.coefficients = coefficients_of(code, index)
         self.interrupts = stragglers in ("cancel", "wait-all")
         self.skips = stragglers == "skip-stale"
+        # Everything that it will ever have, here: a million of them then share their dictionaries' keys.
+        self.server: NodeId | None = None
+        self.newest = (0, -1)
+        self.open: Parameters | None = None
+        self.mailbox: list[Parameters] = []
+        self.answer: Gradient | None = None
 
     def on_start(self, ctx: Context, saved: Saved) -> None:
         """Wait to be asked."""
-        self.newest = (0, -1)
-        self.open: Parameters | None = None
-        self.mailbox: deque[Parameters] = deque(maxlen=1 if self.skips else None)  # a newer question replaces an older
-        self.answer: Gradient | None = None
 
     def on_message(self, ctx: Context, sender: NodeId, message: Parameters) -> None:
         """Begin, keep for later, or repeat an answer that was asked for again."""
@@ -59,18 +60,24 @@ class Worker(Node):
             ctx.cancel("gradient")
             self.open = None
             self.mailbox.clear()
-        self.mailbox.append(message)
+        self.keep(message)
         if self.open is None:
             self.begin(ctx)
 
+    def keep(self, question: Parameters) -> None:
+        """Put a question behind those that wait, or in their place."""
+        if self.skips:
+            self.mailbox.clear()
+        self.mailbox.append(question)
+
     def begin(self, ctx: Context) -> None:
         """Compute the oldest question that is kept, at the parameters that came with it."""
-        self.open = asked = self.mailbox.popleft()
+        self.open = asked = self.mailbox.pop(0)
         ctx.compute("gradient", task_for(self.workload, self.owned, self.partitions, self.coefficients, asked))
 
     def on_computed(self, ctx: Context, tag: Hashable, result: Array) -> None:
         """Answer the server, and go on with what it asked meanwhile."""
-        assert self.open is not None
+        assert self.open is not None and self.server is not None
         self.answer = answer_to(self.open, result)
         self.open = None
         ctx.send(self.server, self.answer)
