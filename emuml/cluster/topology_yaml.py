@@ -36,7 +36,9 @@ class _Reader:
         given = self._mapping(root, _TOP)
         version = self._scalar(given["format"]) if "format" in given else None
         if version != FORMAT:
-            raise UserError(f"format is {version!r}", self._place(given.get("format", root)), str(FORMAT))
+            what = f"format is {version!r}" if "format" in given else "format is missing"
+            hint = "" if "format" in given else f"write format: {FORMAT} at its top"
+            raise UserError(what, self._place(given.get("format", root)), str(FORMAT), hint)
         if "shape" in given:
             return self._shape(given["shape"])
         kept: dict[str, Any] = {

@@ -68,6 +68,11 @@ class Places:
         part : str
             Path of what was asked when the error showed.
         """
+        if path := self._naming_file_of(error):
+            value = self.written[path]
+            place_in_file = error.where.rpartition(str(value.text))[2]
+            text = said(f"{path}: {value.text}{place_in_file}", error.what, error.allowed, error.hint)
+            return Problem(value.place, text)
         path = self._path_of(error, part)
         stands = self._longest(path)
         if stands not in self.written:
@@ -79,6 +84,15 @@ class Places:
         given = "" if stands != path or says_value or not path or not _is_plain(value) else f"given: {value.shown}"
         hint = error.hint or (self._near_file(value) if stands == path else "")
         return Problem(value.place, said(path, what, error.allowed, hint, given))
+
+    def _naming_file_of(self, error: UserError) -> str:
+        """Return the setting that names the file in which the error has its line, or an empty string."""
+        for path, value in self.written.items():
+            if value.text and Path(value.text).suffix:
+                files = (value.text, str(self.folder / value.text), str((self.folder / value.text).absolute()))
+                if any(error.where.startswith(f"{file}:") for file in files):
+                    return path
+        return ""
 
     def _path_of(self, error: UserError, part: str) -> str:
         match = _PATH.match(error.where)

@@ -73,6 +73,10 @@ STATIC = {
         "network, or module:Class; a topology is written {kind: topology-network, topology: ...}",
         {LAW: LAW + "\n  network: laptop-star"},
     ),
+    "file of a topology": case(
+        "exp.yaml:11:47: cluster.network.topology: exp.yaml:1:1: unknown key 'workload'; allowed: format, ",
+        {LAW: LAW + "\n  network: {kind: topology-network, topology: exp.yaml}"},
+    ),
     "shape as a network": case(
         "exp.yaml:11:12: cluster.network: 'fat-tree' is unknown; allowed: latency-matrix, network, topology-"
         "network, or module:Class; 'fat-tree' is a topology; a topology is written {kind: topology-network, "
