@@ -375,10 +375,7 @@ def topology_called(name: str | Path, where: str) -> Topology:
     if not path.suffix or not path.is_file():
         hint = did_you_mean(str(name), shipped)
         raise UserError(f"there is no topology {str(name)!r}", where, f"{', '.join(shipped)}, or a file", hint)
-    try:
-        return Topology.from_file(path)
-    except UserError as error:  # the setting says where the file is named, the text where it is wrong
-        raise UserError(f"{error.where}: {error.what}", where, error.allowed, error.hint) from error
+    return Topology.from_file(path)
 
 
 def shipped_topologies() -> dict[str, Path]:

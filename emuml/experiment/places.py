@@ -86,11 +86,11 @@ class Places:
         return Problem(value.place, said(path, what, error.allowed, hint, given))
 
     def _naming_file_of(self, error: UserError) -> str:
-        """Return the setting that names the file in which the error has its line, or an empty string."""
+        """Return the setting that names the file that the error is about, or an empty string."""
         for path, value in self.written.items():
             if value.text and Path(value.text).suffix:
                 files = (value.text, str(self.folder / value.text), str((self.folder / value.text).absolute()))
-                if any(error.where.startswith(f"{file}:") for file in files):
+                if any(error.where == file or error.where.startswith(f"{file}:") for file in files):
                     return path
         return ""
 

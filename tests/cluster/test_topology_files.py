@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from emuml.cluster import FatTree, Topology
-from emuml.cluster.networks import TopologyNetwork, shipped_topologies
+from emuml.cluster.networks import shipped_topologies
 from emuml.errors import UserError
 from tests.datafiles import data_file
 
@@ -263,17 +263,6 @@ def test_a_file_that_is_nested_too_deeply_is_refused_by_name(tmp_path, name, dep
 
     with pytest.raises(UserError, match=f"{name}: is nested too deeply"):
         Topology.from_file(path)
-
-
-def test_a_setting_that_names_a_wrong_file_is_told_with_the_file_and_its_line(tmp_path):
-    path = given(tmp_path, "pair.yaml", OWN.replace("routers", "routerz"))
-
-    with pytest.raises(UserError) as caught:
-        TopologyNetwork(str(path))
-
-    assert caught.value.where == "topology-network.topology"
-    assert caught.value.what.startswith(f"{path}:4:1: unknown key 'routerz'")
-    assert caught.value.hint == "did you mean 'routers'?"
 
 
 def test_a_shape_that_is_not_known_is_refused_with_the_nearest_one(tmp_path):

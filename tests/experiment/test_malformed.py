@@ -312,6 +312,16 @@ def test_a_file_that_is_not_there_names_its_nearest_sibling(beside: Path, capfd:
     ]
 
 
+def test_a_topology_that_is_wrong_as_a_whole_is_told_by_its_file(
+    beside: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path("wires.json").write_text("[]")
+    Path("exp.yaml").write_text(GOOD.replace(LAW, LAW + "\n  network: {kind: topology-network, topology: wires.json}"))
+
+    assert status(["run", "exp.yaml"]) == 2
+    assert "exp.yaml:11:47: cluster.network.topology: wires.json: is no node-link graph" in capfd.readouterr().err
+
+
 def test_the_good_file_runs(beside: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (beside / "exp.yaml").write_text(GOOD)
     assert status(["run", "exp.yaml", "--json"]) == 0
