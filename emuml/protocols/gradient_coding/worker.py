@@ -77,7 +77,8 @@ class Worker(Node):
 
     def on_computed(self, ctx: Context, tag: Hashable, result: Array) -> None:
         """Answer the server, and go on with what it asked meanwhile."""
-        assert self.open is not None and self.server is not None
+        assert self.open is not None
+        assert self.server is not None
         self.answer = answer_to(self.open, result)
         self.open = None
         ctx.send(self.server, self.answer)
