@@ -99,7 +99,7 @@ def test_each_problem_of_a_file_has_its_line(tmp_path: Path, capsys: pytest.Capt
         ),
         (ContractError("no"), 3, ["emuml: no"]),
         (Diverged("worker-1", 3, "effects", "a", "b"), 1, ["emuml: replay of worker-1 diverged"]),
-        (KeyboardInterrupt(), 130, ["emuml: interrupted; what was done is kept: emuml report "]),
+        (KeyboardInterrupt(), 130, ["emuml: interrupted"]),
         (
             ZeroDivisionError("oh"),
             3,

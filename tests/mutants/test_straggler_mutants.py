@@ -1,6 +1,5 @@
 """Wrong semantics of stragglers, each with one decision changed: the assertions that ours passes must catch each."""
 
-
 import msgspec
 import pytest
 
