@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -58,7 +57,10 @@ def _task(question: Work, worker: int) -> Task:
 
 def asking(rule: StopRule, rounds: int) -> RoundNodes:
     """Return nodes of rounds that a rule closes; stragglers are cancelled."""
-    ones: Callable[[Work], NDArray[np.float64]] = lambda question: np.ones(rule.workers)  # noqa: E731
+
+    def ones(question: Work) -> NDArray[np.float64]:
+        return np.ones(rule.workers)
+
     return RoundNodes(SERVER, partial(Asker, rounds), rule, "cancel", _task, lambda question, result: question, ones)
 
 

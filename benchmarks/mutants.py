@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from typing import Any, cast
 
 from benchmarks import harness
 from tests.mutants.planted import Mutant, size_of
@@ -45,7 +46,7 @@ def figure(mutant: Mutant, seeds: int) -> harness.Figure:
 
 def summary(figures: dict[str, harness.Figure]) -> dict[str, harness.Figure]:
     """Return figures of the whole pack."""
-    seeds = [one for figure in figures.values() for one in figure.details["seeds"]]  # type: ignore[attr-defined]
+    seeds = [one for figure in figures.values() for one in cast("list[dict[str, Any]]", figure.details["seeds"])]
     sizes = [one["size"] for one in seeds if "size" in one]
     pairs, found = f"{len(seeds)} pairs of bug and seed", sum(one["found"] for one in seeds)
     least = sum(figure.target or 0 for figure in figures.values())

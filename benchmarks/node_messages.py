@@ -10,8 +10,8 @@ own, timed by the CPU seconds that they tell; its figures are left out where it 
 
 Memory is that of a process of its own: what a waiting worker takes, node and all, and the peak of one round.
 
-Verdict (2 cores shared with other work, CPython 3.11): 14 times SimPy's speed at 1,000 workers and 15.6 at 10,000 where
-the master broadcasts, 12 where it sends one by one; with a trace kept 6 and 7. Of the 0.8 us of a worker's round at
+Verdict (2 cores shared with other work, CPython 3.11): 14 times SimPy's speed at 1,000 and at 10,000 workers where the
+master broadcasts, 11 where it sends one by one; with a trace kept 5 and 8. Of the 0.8 us of a worker's round at
 1,000, more than half is the interpreter running the handlers, so that 20 is out of reach for handlers in Python that
 are called three times. 16 times SimGrid's C++, 170 times its bindings; 775 bytes for each idle worker.
 """

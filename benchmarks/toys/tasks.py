@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from benchmarks.toys.nodes import LAST, ROUNDS, SLACK, WORKERS
@@ -171,7 +172,7 @@ async def keeper(world: World, disk: Disk, hasty: bool = False, torn: bool = Fal
                 world.send("keeper", "client", number)
         elif number == seen["number"] + 1:
             seen["number"] = seen["proof"] = number
-            saved = lambda number=number: box.put_nowait(("disk", number))  # noqa: E731
+            saved = partial(box.put_nowait, ("disk", number))
             if torn:
                 disk.save({"proof": number}, lambda: None)
                 disk.save({"number": number}, saved)

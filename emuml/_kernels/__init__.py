@@ -148,7 +148,7 @@ else:
         words,
     )
     from emuml._kernels.reference import weighted_sum as _weighted_sum
-    from emuml._kernels.reference_flows import FlowSystem  # type: ignore[assignment]
+    from emuml._kernels.reference_flows import FlowSystem  # type: ignore[assignment]  # another class, with the same face
     from emuml._kernels.reference_tails import key_tails, unit_tail
 
 message_checks: ModuleType | None = import_module(f"{__name__}.messages") if IMPLEMENTATION == "compiled" else None

@@ -95,3 +95,27 @@ def chooser(picks):
         return None
     left = iter(picks)
     return lambda name, n: next(left, 0) % n
+
+
+def gossip(sent):
+    """Return what to do on a timer and on news of a peer to tell (life, number) around; ``sent`` counts.
+
+    Everybody is told a few times a second, and at once whoever comes up.
+    """
+
+    def tell(ctx, peers):
+        for peer in peers:
+            key = (f"{ctx.id}", ctx.incarnation, f"{peer}")
+            sent[key] = sent.get(key, 0) + 1
+            ctx.send(peer, Note(f"{ctx.incarnation} {sent[key]}"))
+
+    def everybody(ctx, *_):
+        tell(ctx, [peer for role in ("server", "worker") for peer in ctx.peers(role)])
+        if ctx.now < 8:
+            ctx.set_timer("tick", 0.25)
+
+    def peer(ctx, peer, state):
+        if state in ("UP", "RESTARTED"):
+            tell(ctx, [NodeId.parse(peer)])
+
+    return everybody, peer

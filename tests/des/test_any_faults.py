@@ -10,9 +10,8 @@ from emuml.cluster import Star, TopologyNetwork
 from emuml.cluster.cluster import Cluster, Detection, Network
 from emuml.cluster.compute import Constant
 from emuml.cluster.faults import Hang, Lossy, Partition, SlowLink, SlowNode
-from emuml.node import NodeId
 from tests.des.plans import NAMES, crashes, others, plans
-from tests.des.scripted import Note, chooser, emulate, emulator, on
+from tests.des.scripted import chooser, emulate, emulator, gossip, on
 from tests.des.test_crashes import TABLE
 from tests.des.test_slots import task
 
@@ -20,20 +19,7 @@ from tests.des.test_slots import task
 def chatter(sent):
     """Return a script: everybody tells everybody (life, number) a few times a second, and whoever comes up at once."""
 
-    def tell(ctx, peers):
-        for peer in peers:
-            key = (f"{ctx.id}", ctx.incarnation, f"{peer}")
-            sent[key] = sent.get(key, 0) + 1
-            ctx.send(peer, Note(f"{ctx.incarnation} {sent[key]}"))
-
-    def everybody(ctx, *_):
-        tell(ctx, [peer for role in ("server", "worker") for peer in ctx.peers(role)])
-        if ctx.now < 8:
-            ctx.set_timer("tick", 0.25)
-
-    def peer(ctx, peer, state):
-        if state in ("UP", "RESTARTED"):
-            tell(ctx, [NodeId.parse(peer)])
+    everybody, peer = gossip(sent)
 
     def start(ctx, saved):
         everybody(ctx)

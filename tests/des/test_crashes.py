@@ -13,7 +13,7 @@ from emuml.errors import UserError
 from emuml.message import size_bytes
 from emuml.node import NodeId
 from tests.des.plans import crashes, plans
-from tests.des.scripted import Bulk, Note, chooser, emulate, on
+from tests.des.scripted import Bulk, Note, chooser, emulate, gossip, on
 from tests.des.test_slots import task
 
 SERVER, WORKER, OTHER = NodeId("server", 0), NodeId("worker", 0), NodeId("worker", 1)
@@ -281,21 +281,7 @@ def test_any_plan_keeps_the_table_the_fence_and_the_prefix_rule(plan, late, late
     """Everybody tells everybody (life, number) a few times a second, and at once to whoever comes up."""
     sent = {}
 
-    def tell(ctx, peers):
-        for peer in peers:
-            key = (f"{ctx.id}", ctx.incarnation, f"{peer}")
-            sent[key] = sent.get(key, 0) + 1
-            ctx.send(peer, Note(f"{ctx.incarnation} {sent[key]}"))
-
-    def everybody(ctx, *_):
-        tell(ctx, [peer for role in ("server", "worker") for peer in ctx.peers(role)])
-        if ctx.now < 8:
-            ctx.set_timer("tick", 0.25)
-
-    def peer(ctx, peer, state):
-        if state != "DOWN":
-            tell(ctx, [NodeId.parse(peer)])
-
+    everybody, peer = gossip(sent)
     script = on(start=everybody, timer=everybody, peer=peer)
     faults = timeline.possible([Start("worker-1", at_s=1.0), *plan] if late else plan)
     run, seen = emulate(

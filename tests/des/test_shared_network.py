@@ -17,6 +17,7 @@ from emuml.message import size_bytes
 from emuml.node import NodeId
 from tests import flow_oracle
 from tests.des.scripted import Bulk, Note, chooser, emulate, on
+from tests.des.test_mail import sends
 from tests.flow_oracle import Flow
 
 SERVER, WORKERS = NodeId("server", 0), [NodeId("worker", index) for index in range(3)]
@@ -36,22 +37,6 @@ def sized(size):
 def star(bytes_per_s=1000.0, latency_s=0.0, **options):
     network = TopologyNetwork(Star(hosts=4, bandwidth_bps=8 * bytes_per_s, latency_s=latency_s / 2))
     return Cluster(workers=3, network=network, **options)
-
-
-def sends(plan):
-    """Return a script that sends (at_s, peer, size) with timers, each with its number as first element."""
-
-    def start(ctx, saved):
-        for number, (at_s, _, _) in enumerate(plan):
-            ctx.set_timer(f"{number}", at_s)
-
-    def timer(ctx, name):
-        _, peer, size = plan[int(name)]
-        value = np.zeros(size)
-        value[0] = int(name)
-        ctx.send(peer, Bulk(value))
-
-    return on(start=start, timer=timer)
 
 
 def run(plans, cluster, faults=(), **options):

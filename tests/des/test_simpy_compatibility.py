@@ -9,24 +9,6 @@ import pytest
 import simpy
 from simpy import core, events
 
-from tests.des.simpy_names import ALL
-
-
-@pytest.fixture(params=list(ALL))
-def names(request):
-    return ALL[request.param]
-
-
-@pytest.fixture
-def env(names):
-    return names.Environment()
-
-
-@pytest.fixture
-def log():
-    return []
-
-
 # Classes
 
 

@@ -8,24 +8,6 @@ import traceback
 import pytest
 import simpy
 
-from tests.des.simpy_names import ALL
-
-
-@pytest.fixture(params=list(ALL))
-def names(request):
-    return ALL[request.param]
-
-
-@pytest.fixture
-def env(names):
-    return names.Environment()
-
-
-@pytest.fixture
-def log():
-    return []
-
-
 # Failures
 
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emuml.cluster import timeline
 from emuml.cluster.compute import Constant, DelayTrace, ShiftedExponential
 from emuml.cluster.faults import Crash
 from emuml.errors import Deadlock
 from emuml.protocols.gradient_coding import FractionalRepetition, IgnoreStragglers, Uncoded
-from tests.plans import possible
 from tests.protocols.training import (
     Tally,
     check_a_restarted_worker_is_asked,
@@ -142,7 +142,7 @@ worker_crashes = st.builds(
 
 
 @pytest.mark.slow
-@given(st.lists(worker_crashes, max_size=8).map(possible), st.integers(0, 3))
+@given(st.lists(worker_crashes, max_size=8).map(timeline.possible), st.integers(0, 3))
 def test_any_crashes_of_workers_leave_a_group_code_exact_or_say_so(faults, seed):
     run = train(Tally(), FractionalRepetition(3), 6, 8, compute=LAW, faults=faults, seed=seed, latency_s=0.05)
 

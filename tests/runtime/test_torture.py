@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from emuml import FaultPlan
-from emuml.cluster import Cluster, ShiftedExponential
+from emuml.cluster import Cluster, ShiftedExponential, timeline
 from emuml.cluster.faults import Crash, Fault, Start
 from emuml.des.replay import Replayer
 from emuml.lazy import combine
@@ -23,7 +23,6 @@ from emuml.runtime import deployment
 from emuml.runtime.member import Member
 from emuml.task import Task
 from emuml.testing.running import run_nodes
-from tests.plans import possible
 
 pytestmark = pytest.mark.slow
 
@@ -114,7 +113,7 @@ def plan(draws: random.Random, workers: int) -> list[Fault]:
         faults.append(Crash("worker-0", after=("count", 40), restart_after=("count", 60)))
     if draws.random() < 0.3:
         faults.append(Crash("boss-0", at_s=0.2, restart_after_s=0.0))
-    return possible(faults)
+    return list(timeline.possible(faults))
 
 
 @contextmanager
