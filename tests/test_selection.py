@@ -54,7 +54,13 @@ def test_a_round_closes_as_its_tracker_does(rule, data):
     assert closing.time(np.array(times)) == at
 
 
-@given(rules(), st.integers(0, 2**64 - 1), st.floats(0.1, 10), st.sampled_from(["fixed", "scaled"]), st.booleans())
+@given(
+    rules().filter(lambda rule: Closing(rule).has_parts),
+    st.integers(0, 2**64 - 1),
+    st.floats(0.1, 10),
+    st.sampled_from(["fixed", "scaled"]),
+    st.booleans(),
+)
 def test_rounds_of_exponential_draws_are_those_of_their_times(rule, seed, load, tail, to_all):
     law, closing = ShiftedExponential(0.05, 0.5, tail), Closing(rule)
     decided_s, ended_s, used = closing.exponential(law, seed, load, 5, to_all, asks_who=True)

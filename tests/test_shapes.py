@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emuml.cover_times import CoverTimes
 from emuml.errors import ContractError, UserError
 from emuml.shapes import All, Count, Cover, CoverOrCount, Push, Round, StopRule, miss_probability
 
@@ -26,7 +27,10 @@ def rules(draw):
     groups = tuple(tuple(relabel[worker] for worker in group) for group in groups)
     workers = len(relabel)
     count = draw(st.integers(1, workers))
-    return draw(st.sampled_from([All(workers), Count(workers, count), Cover(groups), CoverOrCount(groups, count)]))
+    times = CoverTimes(groups, draw(st.integers(1, min(map(len, groups)))))
+    return draw(
+        st.sampled_from([All(workers), Count(workers, count), Cover(groups), CoverOrCount(groups, count), times])
+    )
 
 
 @st.composite
@@ -91,6 +95,9 @@ def test_hopeless_means_that_all_living_workers_together_do_not_close_the_round(
         (CoverOrCount(((0, 1), (2, 3)), 2), 2),
         (CoverOrCount(((0, 1), (2, 3)), 4), 3),
         (CoverOrCount(((0, 2), (1, 3)), 4), 2),
+        (CoverTimes(((0, 1), (2, 3)), 1), 3),
+        (CoverTimes(((0, 1), (2, 3)), 2), 4),
+        (CoverTimes(((0, 1, 2, 3),), 3), 3),
     ],
 )
 def test_arrivals_used_in_the_order_1_0_2_3(rule, used):
@@ -146,6 +153,9 @@ def test_an_unknown_worker_is_refused(worker):
         (lambda: Cover(((0, 2),)), "exactly once"),
         (lambda: CoverOrCount(((0, 1),), 3), "nearest is 2"),
         (lambda: CoverOrCount(((0, 1),), 0), "nearest is 1"),
+        (lambda: CoverTimes(((0, 1), (2, 3, 4)), 3), "nearest is 2"),
+        (lambda: CoverTimes(((0, 1),), 0), "nearest is 1"),
+        (lambda: CoverTimes(((0, 2),), 1), "exactly once"),
     ],
 )
 def test_impossible_rules_are_refused_with_what_is_allowed(make, text):

@@ -14,16 +14,20 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from emuml.cover_times import CoverTimes
 from emuml.errors import UserError
 from emuml.shapes import StopRule
 from emuml.theory.arguments import check_integer
 
 
-def coverage_probabilities(group_sizes: Sequence[int], arrivals: int | None = None) -> NDArray[np.float64]:
+def coverage_probabilities(
+    group_sizes: Sequence[int], arrivals: int | None = None, times: int = 1
+) -> NDArray[np.float64]:
     """Return the probability that the first ``j`` arrivals hold a member of every group, for ``j = 0..arrivals``.
 
     ``P_j = [x^j] prod_g ((1+x)^(n_g) - 1) / C(n, j)`` for disjoint groups of ``n_g`` workers, ``n`` in all, every
-    order of arrival being equally likely. O(n * arrivals).
+    order of arrival being equally likely. With ``times = t`` they hold ``t`` members of every group, and the factors
+    are ``sum_(i>=t) C(n_g, i) x^i``. O(n * arrivals * times).
 
     Parameters
     ----------
@@ -31,6 +35,8 @@ def coverage_probabilities(group_sizes: Sequence[int], arrivals: int | None = No
         Workers in each group, at least 1 each.
     arrivals : int, optional
         Largest ``j``; all workers when left out.
+    times : int
+        Members of each group that are asked for.
 
     Returns
     -------
@@ -41,6 +47,8 @@ def coverage_probabilities(group_sizes: Sequence[int], arrivals: int | None = No
     --------
     >>> coverage_probabilities([2, 2])
     array([0.        , 0.        , 0.66666667, 1.        , 1.        ])
+    >>> coverage_probabilities([2, 2], times=2)
+    array([0., 0., 0., 0., 1.])
     """
     workers = sum(group_sizes)
     top = workers if arrivals is None else arrivals
@@ -48,7 +56,8 @@ def coverage_probabilities(group_sizes: Sequence[int], arrivals: int | None = No
         raise UserError(
             f"got {top} arrivals at groups of {group_sizes!r:.60}", "coverage", "0..workers arrivals, groups of >= 1"
         )
-    return _coverage(tuple(group_sizes), top).copy()
+    check_integer(times, "times", 1, min(group_sizes))
+    return _coverage(tuple(group_sizes), top, times).copy()
 
 
 def coverage_probability(group_sizes: Sequence[int], arrivals: int) -> float:
@@ -68,12 +77,16 @@ def arrivals_distribution(rule: StopRule) -> NDArray[np.float64]:
     The workers' times are independent and equally distributed, so every order of arrival is equally likely and the
     number of arrivals used is independent of when the ``k``-th arrives.
     """
-    count, cover = rule.parts()
+    times = 1
+    if isinstance(rule, CoverTimes):
+        count, cover, times = None, rule.cover, rule.times
+    else:
+        count, cover = rule.parts()
     limit = rule.workers if count is None else count
     used = np.zeros(rule.workers)
     used[limit - 1] = 1.0
     if cover is not None:
-        reached = coverage_probabilities([len(group) for group in cover.groups], limit - 1)
+        reached = coverage_probabilities([len(group) for group in cover.groups], limit - 1, times)
         used[: limit - 1] = np.diff(reached)
         used[limit - 1] = 1.0 - reached[-1]
     return used
@@ -103,30 +116,32 @@ def covered_groups_distribution(groups: int, replication: int, collect: int) -> 
 
 
 @lru_cache(maxsize=16)
-def _coverage(group_sizes: tuple[int, ...], top: int) -> NDArray[np.float64]:
+def _coverage(group_sizes: tuple[int, ...], top: int, times: int) -> NDArray[np.float64]:
     """Return the probabilities; kept, since a distribution of times asks for the same ones at each of its points."""
     covered = np.zeros(top + 1)
     covered[0] = 1.0
     seen = 0
     for size in group_sizes:
-        covered = _with_group(covered, seen, size)
+        covered = _with_group(covered, seen, size, times)
         seen += size
     return covered
 
 
-def _with_group(covered: NDArray[np.float64], seen: int, size: int) -> NDArray[np.float64]:
+def _with_group(covered: NDArray[np.float64], seen: int, size: int, times: int) -> NDArray[np.float64]:
     """Return the coverage probabilities once a group of ``size`` joins the ``seen`` workers before it.
 
     Of ``j`` workers drawn from ``n``, the newest worker is one with probability ``j/n``; otherwise all ``j`` are among
-    the earlier ones, and if it is one, ``j - 1`` of them are.
+    the earlier ones, and if it is one, ``j - 1`` of them are. Members of the group are counted up to ``times``.
     """
-    untouched, touched = covered.copy(), np.zeros_like(covered)
+    counted = [covered.copy(), *(np.zeros_like(covered) for _ in range(times))]
     draws = np.arange(covered.size)
     for n in range(seen + 1, seen + size + 1):
         top = min(n, covered.size - 1) + 1
         drawn = draws[:top] / n
-        before = touched[: top - 1] + untouched[: top - 1]
-        touched[:top] *= 1.0 - drawn
-        touched[1:top] += drawn[1:] * before
-        untouched[:top] *= 1.0 - drawn
-    return touched
+        for members in range(times, -1, -1):
+            before = counted[members - 1][: top - 1] if members else 0.0
+            if members == times:
+                before = counted[times][: top - 1] + before
+            counted[members][:top] *= 1.0 - drawn
+            counted[members][1:top] += drawn[1:] * before
+    return counted[times]

@@ -13,6 +13,7 @@ from functools import cache
 
 import numpy as np
 
+from emuml.cover_times import CoverTimes
 from emuml.shapes import All, StopRule, Stragglers
 from emuml.theory import arguments
 from emuml.theory.atoms import atoms_of
@@ -28,6 +29,8 @@ Lags = tuple[int, ...]
 
 def answers_needed(rule: StopRule) -> int | None:
     """Return ``k`` if the rule closes at the first ``k`` answers whoever gives them, else ``None``."""
+    if isinstance(rule, CoverTimes):
+        return _answers_needed_times(rule)
     count, cover = rule.parts()
     if cover is None:
         return rule.workers if count is None else count
@@ -35,6 +38,12 @@ def answers_needed(rule: StopRule) -> int | None:
     if groups in (1, rule.workers):
         return groups if count is None else min(groups, count)
     return count if count is not None and count <= groups else None
+
+
+def _answers_needed_times(rule: CoverTimes) -> int | None:
+    if len(rule.groups) == 1:
+        return rule.times
+    return rule.workers if all(len(group) == rule.times for group in rule.groups) else None
 
 
 def fresh_start(

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 from hypothesis import strategies as st
 
+from emuml.cover_times import CoverTimes
 from emuml.shapes import All, Count, Cover, CoverOrCount
 
 
@@ -20,9 +21,10 @@ def rules(draw, workers_max=9):
     sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=5).filter(lambda sizes: sum(sizes) <= workers_max))
     workers = sum(sizes)
     count = draw(st.integers(1, workers))
+    groups, times = contiguous(sizes), draw(st.integers(1, min(sizes)))
     return draw(
         st.sampled_from(
-            [All(workers), Count(workers, count), Cover(contiguous(sizes)), CoverOrCount(contiguous(sizes), count)]
+            [All(workers), Count(workers, count), Cover(groups), CoverOrCount(groups, count), CoverTimes(groups, times)]
         )
     )
 

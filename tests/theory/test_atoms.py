@@ -28,14 +28,14 @@ RARE = [0.0] * 97 + [1e6] * 3
 
 def ways_to_close(rule):
     """Return how many of the sets of each size close a round, by the coefficients of polynomials in integers."""
-    count, cover = rule.parts()
+    times = getattr(rule, "times", None)
+    count, cover = rule.parts() if times is None else (None, rule.cover)
     ways = [0] * (rule.workers + 1)
     if cover is not None:
         covered = [1]
         for group in cover.groups:
-            covered = np.convolve(
-                np.array(covered, object), [0, *(comb(len(group), i) for i in range(1, len(group) + 1))]
-            )
+            enough = [comb(len(group), i) if i >= (times or 1) else 0 for i in range(len(group) + 1)]
+            covered = np.convolve(np.array(covered, object), enough)
         ways = list(covered)
     return [comb(rule.workers, j) if count is not None and j >= count else int(ways[j]) for j in range(len(ways))]
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from emuml.cover_times import CoverTimes
 from emuml.errors import UserError
 from emuml.shapes import All, Count, Cover, CoverOrCount
 from emuml.theory import (
@@ -69,6 +70,9 @@ def test_impossible_groups_and_arrivals_are_refused(arguments):
         Cover(((0, 1, 2), (3, 4), (5,))),
         CoverOrCount(((0, 1, 2), (3, 4), (5,)), 4),
         CoverOrCount(((0, 1, 2), (3, 4), (5,)), 1),
+        CoverTimes(((0, 2, 1), (3, 5, 4)), 2),
+        CoverTimes(((0, 2, 1), (3, 5, 4)), 3),
+        CoverTimes(((0, 2, 1, 4), (3, 5)), 2),
     ],
 )
 def test_arrivals_used_over_all_orders(rule):

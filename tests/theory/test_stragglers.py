@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.straggler_semantics import ROWS, simulated
 from emuml.cluster import Constant, DelayTrace, ShiftedExponential
+from emuml.cover_times import CoverTimes
 from emuml.protocols.gradient_coding.codes import FractionalRepetition, IgnoreStragglers, Uncoded
 from emuml.shapes import All, Count, Cover, CoverOrCount, Stragglers
 from emuml.theory import (
@@ -137,6 +138,10 @@ def test_orders_of_the_means_whatever_the_number_of_answers():
         (CoverOrCount(contiguous([2, 2, 2]), 3), 3),
         (CoverOrCount(contiguous([2, 2, 2]), 4), None),
         (Cover(contiguous([2, 2, 2])), None),
+        (CoverTimes(contiguous([3, 3]), 2), None),
+        (CoverTimes(contiguous([3, 3]), 3), 6),
+        (CoverTimes(contiguous([3]), 2), 2),
+        (CoverTimes(contiguous([3, 2]), 2), None),
     ],
 )
 def test_rules_that_only_count_answers(rule, expected):
