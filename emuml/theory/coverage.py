@@ -77,11 +77,8 @@ def arrivals_distribution(rule: StopRule) -> NDArray[np.float64]:
     The workers' times are independent and equally distributed, so every order of arrival is equally likely and the
     number of arrivals used is independent of when the ``k``-th arrives.
     """
-    times = 1
-    if isinstance(rule, CoverTimes):
-        count, cover, times = None, rule.cover, rule.times
-    else:
-        count, cover = rule.parts()
+    count, cover = (None, rule.cover) if isinstance(rule, CoverTimes) else rule.parts()
+    times = rule.times if isinstance(rule, CoverTimes) else 1
     limit = rule.workers if count is None else count
     used = np.zeros(rule.workers)
     used[limit - 1] = 1.0
