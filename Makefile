@@ -21,7 +21,7 @@ PYTEST := $(PY) -m pytest -q $(PYTEST_ARGS)
 export EMUML_REQUIRE_KERNELS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-default test-checked test-bounds simpy-tests soak lint format types imports build package-check clean
+.PHONY: help demo papers test test-default test-checked test-bounds simpy-tests soak lint format types imports build package-check clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ help: ## show this list
 # An environment made for development serves the demo too.
 demo: $(VENV)/$(if $(wildcard $(VENV)/.made-dev),.made-dev,.made-data) ## emulate gradient coding on real data, show who wins
 	$(PY) -m emuml.cli.main demo
+
+papers: $(VENV)/$(if $(wildcard $(VENV)/.made-dev),.made-dev,.made-data) ## reproduce papers on the emulator, compare with what must come out
+	$(PY) papers/erasurehead/reproduce.py $(PAPERS_ARGS)
 
 test: test-default test-checked ## run every test, then the engines' once more with contract checks on
 

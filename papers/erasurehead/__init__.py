@@ -1,0 +1,1 @@
+"""ErasureHead, arXiv:1901.09671: its experiments as configurations, with numbers that must come out."""

@@ -1,0 +1,99 @@
+"""ErasureHead's experiments on the emulator, beside what must come out: ``python papers/erasurehead/reproduce.py``.
+
+Every part prints its table as soon as it is done; numbers outside of their bands of ``expected.json`` are told, and the
+exit status is then 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+if __package__ in (None, ""):  # as a script; its own folder would hide the standard library's modules
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from rich.console import Console
+
+from benchmarks.harness import Figure
+from emuml.errors import EmumlError
+from papers.erasurehead import program, trace
+from papers.erasurehead.expected import Check
+from papers.erasurehead.parts import Part, Say
+
+PARTS: dict[str, Callable[[Say], Part]] = {"trace": trace.run, "program": program.run}
+"""Parts by name, in the order in which they run."""
+
+SMOKE = ("trace", "program")
+"""Parts that take a few seconds together."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Reproduce what is asked for; return the exit status."""
+    options = _parser().parse_args(arguments)
+    console = Console(highlight=False, stderr=options.json)
+    names = options.only or (SMOKE if options.smoke else tuple(PARTS))
+    began, checks = time.perf_counter(), list[Check]()
+    try:
+        for name in names:
+            checks += _shown(PARTS[name], name, console)
+    except EmumlError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 3
+    except KeyboardInterrupt:
+        return 130
+    missed = [check for check in checks if not check.holds]
+    for check in missed:
+        console.print(f"outside of its band: {check}", style="red", markup=False)
+    told = f"{len(checks) - len(missed)} of {len(checks)} numbers within their bands"
+    console.print(f"{told}, {time.perf_counter() - began:.0f} s", style="bold")
+    if options.json:
+        print(json.dumps({check.name: figure_of(check).as_dict() for check in checks}, indent=2))
+    return 1 if missed else 0
+
+
+def figure_of(check: Check) -> Figure:
+    """Return a check in the form of the benchmarks: the distance from what is expected, in tolerances."""
+    details = {key: getattr(check, key) for key in ("what", "found", "expected", "tolerance", "reason")}
+    return Figure(check.source, 1.0, "lower", value=round(check.distance, 6), details=details)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="papers/erasurehead/reproduce.py", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--only", action="append", choices=tuple(PARTS), metavar="NAME", help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--smoke", action="store_true", help=f"only what is quick: {', '.join(SMOKE)}")
+    parser.add_argument("--json", action="store_true", help="print one JSON object; tables go to standard error")
+    return parser
+
+
+def _shown(run: Callable[[Say], Part], name: str, console: Console) -> list[Check]:
+    """Run a part and print what it leaves."""
+    began = time.perf_counter()
+    with _progress(name, console) as say:
+        part = run(say)
+    checks = part.checks()
+    console.print(part.table)
+    console.print(part.said, markup=False)
+    held = sum(check.holds for check in checks)
+    console.print(f"{name}: {held} of {len(checks)} as expected, {time.perf_counter() - began:.1f} s\n", style="dim")
+    return checks
+
+
+@contextmanager
+def _progress(name: str, console: Console) -> Iterator[Say]:
+    """Show what a part is about to do, on terminals."""
+    if not console.is_terminal:
+        yield lambda words: None
+        return
+    with console.status(name) as status:
+        yield lambda words: status.update(f"{name}: {words}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
