@@ -132,10 +132,12 @@ def resolve(family: str, name: str, where: str = "") -> Any:
 def kind_of(cls: type) -> str:
     """Return the registered name of a class, or ``module:Class`` when it has none."""
     target, homes = f"{cls.__module__}:{cls.__qualname__}", _homes()
-    if target in homes:
-        return homes[target]
-    package = f"{cls.__module__.rpartition('.')[0]}:{cls.__qualname__}"
-    return homes.get(package, target)
+    package = cls.__module__
+    while package:
+        if (home := f"{package}:{cls.__qualname__}") in homes:
+            return homes[home]
+        package = package.rpartition(".")[0]
+    return target
 
 
 def family_of(kind: str) -> str | None:
@@ -144,5 +146,5 @@ def family_of(kind: str) -> str | None:
 
 
 def _homes() -> dict[str, str]:
-    """Map ``module:Class`` to the registered name; a package that re-exports a class counts as its home."""
+    """Map ``module:Class`` to the registered name; a package around its module may re-export it."""
     return {target: kind for known in REGISTRY.values() for kind, target in known.items()}

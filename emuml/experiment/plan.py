@@ -276,7 +276,8 @@ def _loads(training: Training, problem: Problem) -> Floats:
     for worker in range(training.workers):
         owned = code.assignment(worker)
         if owned not in costs:
-            costs[owned] = problem.gradient(problem.initial, owned, code.partitions, draw=0).cost / unit
+            task = problem.gradient(problem.initial, owned, code.partitions, draw=0) if owned else None
+            costs[owned] = task.cost / unit if task is not None else 0.0
         loads[worker] = costs[owned]
     return loads
 

@@ -15,7 +15,7 @@ from emuml import names
 from emuml.cluster.delays import DelayTrace
 from emuml.errors import UserError
 from emuml.experiment.experiment import Experiment
-from emuml.protocols.gradient_coding.group_code import GroupCode
+from emuml.protocols.gradient_coding.codes import GroupCode
 from emuml.report.statistics import Cdf, Floats
 from emuml.theory import NoClosedForm, decode_error_of
 

@@ -84,7 +84,7 @@ def test_a_node_of_an_experiment_is_rebuilt_from_plain_data(tmp_path: Path) -> N
     spec = decode_spec(encode_spec(spec_of(tmp_path, inputs=inputs, build=build)))
     worker = factory_of(spec)()
     assert isinstance(worker, Worker)
-    assert worker.owned == (0, 1, 2)
+    assert worker.code.assignment(worker.index) == (0, 1, 2)
     values = problem.initial + 0.25
     mine, theirs = (found.gradient(values, (0, 1), 6).run() for found in (problem, worker.workload))
     assert mine.tobytes() == theirs.tobytes()

@@ -128,14 +128,10 @@ class OwnCode(Worker):
 
     process = np.random.default_rng(0)
 
-    def __init__(self, code, *arguments):
-        super().__init__(code, *arguments)
-        self.code = code
-
     def on_start(self, ctx, saved):
         super().on_start(ctx, saved)
         if ctx.incarnation > 1:
-            self.owned = self.code.assignment(int(OwnCode.process.integers(self.code.workers)))
+            self.index = int(OwnCode.process.integers(self.code.workers))
 
 
 class NeverInterrupts(Worker):

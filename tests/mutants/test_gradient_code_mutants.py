@@ -10,8 +10,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from emuml.protocols.gradient_coding.codes import FractionalRepetition, IgnoreStragglers
-from emuml.protocols.gradient_coding.group_code import Decoding, GroupCode
+from emuml.protocols.gradient_coding.codes import Decoding, FractionalRepetition, GroupCode, IgnoreStragglers
 from emuml.shapes import CoverOrCount
 from emuml.theory import coverage_probabilities
 from emuml.workloads.partitions import partition_bounds

@@ -120,10 +120,14 @@ class Mislabels(Worker):
 
     def on_message(self, ctx, sender, message):
         asked = (message.life, message.round)
-        if asked > self.task:
-            self.task, self.answer, self.server = asked, None, sender
-            task = self.workload.gradient(message.value, self.owned, self.partitions, None, draw=message.round)
+        if asked > self.newest:
+            self.newest, self.answer, self.server = asked, None, sender
+            task = self.code.task(self.workload, message.value, self.index, message.round)
             ctx.compute(("gradient", message.round), task)
+
+    def on_computed(self, ctx, tag, result):
+        self.answer = Gradient(*self.newest, result)
+        ctx.send(self.server, self.answer)
 
 
 def test_gc9_mislabelled_answers_are_caught_by_the_reference():

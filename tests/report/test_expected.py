@@ -13,7 +13,7 @@ from emuml.cluster import Cluster, ShiftedExponential
 from emuml.protocols import GradientCoding
 from emuml.protocols.async_updates import ASP, BSP, SSP, AsyncUpdates, Barrier
 from emuml.protocols.gradient_coding import FractionalRepetition, IgnoreStragglers, Uncoded
-from emuml.protocols.gradient_coding.group_code import GroupCode
+from emuml.protocols.gradient_coding.codes import GroupCode
 from emuml.report.expected import decode_error, group_code, round_law
 from emuml.theory import covered_chances, expected_pushes_time, ignore_error, repetition_error
 from emuml.workloads import LinearRegression

@@ -9,13 +9,29 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from emuml.protocols.gradient_coding.codes import FractionalRepetition, IgnoreStragglers, Uncoded
-from emuml.protocols.gradient_coding.group_code import Decoding, GroupCode
+from emuml.protocols.gradient_coding.codes import (
+    BuiltCode,
+    Decoding,
+    FractionalRepetition,
+    GroupCode,
+    IgnoreStragglers,
+    LinearCode,
+    Uncoded,
+)
 
 if TYPE_CHECKING:
     from emuml.protocols.gradient_coding.protocol import GradientCoding as GradientCoding
 
-__all__ = ["GradientCoding", "Uncoded", "IgnoreStragglers", "FractionalRepetition", "GroupCode", "Decoding"]
+__all__ = [
+    "GradientCoding",
+    "Uncoded",
+    "IgnoreStragglers",
+    "FractionalRepetition",
+    "BuiltCode",
+    "GroupCode",
+    "LinearCode",
+    "Decoding",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -22,11 +22,9 @@ from emuml.errors import UserError
 from emuml.message import size_bytes
 from emuml.node import Factory, NodeId
 from emuml.protocol import Outcome, Problem, Promise
-from emuml.protocols.gradient_coding.codes import Code, Uncoded
-from emuml.protocols.gradient_coding.group_code import GroupCode
+from emuml.protocols.gradient_coding.codes import BuiltCode, Code, Uncoded
 from emuml.protocols.gradient_coding.messages import Gradient, Parameters
-from emuml.protocols.gradient_coding.server import Server
-from emuml.protocols.gradient_coding.worker import Worker, answer_to, costs_of, task_of
+from emuml.protocols.gradient_coding.worker import answer_to, costs_of, task_of
 from emuml.roster import Roster
 from emuml.rounds import RoundNodes
 from emuml.shapes import Round, Stragglers
@@ -70,7 +68,7 @@ class GradientCoding:
     def __post_init__(self) -> None:
         check(self)
 
-    def _built(self, roster: Roster) -> GroupCode:
+    def _built(self, roster: Roster) -> BuiltCode:
         if tuple(roster.of("server")) != (SERVER,):
             raise UserError(f"got {len(roster.of('server'))} servers", "cluster.servers", "1 for gradient coding")
         return self.code.build(len(roster.of("worker")), roster.seed, self.collect)
@@ -85,19 +83,25 @@ class GradientCoding:
         """
         code = self._built(roster)
         workload.partition_bounds(code.partitions)  # refuses more partitions than rows before anything runs
+        server, of_worker = code.roles()
         found: dict[NodeId, tuple[str, Factory]] = {
-            SERVER: ("server", partial(Server, code, workload, roster, self.stragglers))
+            SERVER: ("server", partial(server, code, workload, roster, self.stragglers))
         }
         for worker in roster.of("worker"):
-            found[worker] = ("worker", partial(Worker, code, workload, worker.index, self.stragglers))
+            found[worker] = ("worker", partial(of_worker, code, workload, worker.index, self.stragglers))
         return found
 
-    def in_rounds(self, workload: Problem, roster: Roster) -> RoundNodes:
-        """Return what an array tier needs; see :class:`emuml.rounds.InRounds`."""
+    def in_rounds(self, workload: Problem, roster: Roster) -> RoundNodes | None:
+        """Return what an array tier needs, or None if rounds need all their events; see :class:`emuml.rounds.InRounds`.
+
+        They do if the server must know what answers say before it can close a round.
+        """
         code = self._built(roster)
+        if not code.in_rounds:
+            return None
         return RoundNodes(
             server=SERVER,
-            factory=partial(Server, code, workload, roster, self.stragglers),
+            factory=partial(code.roles()[0], code, workload, roster, self.stragglers),
             rule=code.stop_rule(),
             stragglers=self.stragglers,
             task=partial(task_of, code, workload),
@@ -113,7 +117,7 @@ class GradientCoding:
         """Return how a round looks; message sizes, those of the first round, are 0 without a problem."""
         code, sizes = self._built(roster), (0, 0)
         if problem is not None:
-            answer = np.zeros(problem.initial.shape)
+            answer = np.zeros(code.answer_shape(problem.initial.shape))
             sizes = size_bytes(Parameters(1, 0, problem.initial)), size_bytes(Gradient(1, 0, answer))
         return Round(sizes[0], code.load, code.stop_rule(), sizes[1], self.stragglers)
 

@@ -14,7 +14,7 @@ from emuml.message import Array
 from emuml.node import Node, NodeId, PeerState
 from emuml.parameters import ParameterBlocks
 from emuml.protocol import Problem
-from emuml.protocols.gradient_coding.group_code import Decoding, GroupCode
+from emuml.protocols.gradient_coding.codes.seam import BuiltCode, Decoding
 from emuml.protocols.gradient_coding.messages import Gradient, Parameters
 from emuml.roster import Roster
 from emuml.rounds import Answers
@@ -31,7 +31,7 @@ class Server(Node):
     talks_to: ClassVar[frozenset[str] | None] = frozenset({"worker"})
     messages = (Gradient, Parameters)
 
-    def __init__(self, code: GroupCode, workload: Problem, roster: Roster, stragglers: Stragglers = "cancel") -> None:
+    def __init__(self, code: BuiltCode, workload: Problem, roster: Roster, stragglers: Stragglers = "cancel") -> None:
         self.code, self.workload, self.stop = code, workload, roster.stop
         self.rule, self.stragglers = code.stop_rule(), stragglers
 
@@ -99,7 +99,7 @@ class Server(Node):
     def take(self, ctx: Context, answers: Answers) -> None:
         """Make the step of these answers, and go on."""
         decoding = self.code.decode(answers.workers)
-        gradient = answers.combine(decoding.weights)
+        gradient = self.code.combine(answers, decoding)
         if gradient is None:
             gradient = np.zeros_like(self.parameters.values)
         self.arrivals = len(answers)
@@ -144,6 +144,7 @@ class Server(Node):
             groups=len(self.code.groups),
             covered_set=_as_bits(self.decoding),
             decode_error=self.decoding.error,
+            noise_gain=self.decoding.noise_gain,
             down=len(self.down),
             lost_rounds=self.lost_rounds,
             stale=self.stale,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from emuml.message import Array
 from emuml.node import Node, NodeId
 from emuml.protocol import Problem
-from emuml.protocols.gradient_coding.group_code import GroupCode
+from emuml.protocols.gradient_coding.codes.seam import BuiltCode
 from emuml.protocols.gradient_coding.messages import Gradient, Parameters
 from emuml.shapes import Stragglers
 
@@ -30,11 +30,8 @@ class Worker(Node):
     talks_to: ClassVar[frozenset[str] | None] = frozenset({"server"})
     messages = (Gradient, Parameters)
 
-    def __init__(self, code: GroupCode, workload: Problem, index: int, stragglers: Stragglers = "cancel") -> None:
-        self.workload = workload
-        self.partitions = code.partitions
-        self.owned = code.assignment(index)
-        self.coefficients = coefficients_of(code, index)
+    def __init__(self, code: BuiltCode, workload: Problem, index: int, stragglers: Stragglers = "cancel") -> None:
+        self.code, self.workload, self.index = code, workload, index
         self.interrupts = stragglers in ("cancel", "wait-all")
         self.skips = stragglers == "skip-stale"
         # Everything that it will ever have, here: a million of them then share their dictionaries' keys.
@@ -73,7 +70,7 @@ class Worker(Node):
     def begin(self, ctx: Context) -> None:
         """Compute the oldest question that is kept, at the parameters that came with it."""
         self.open = asked = self.mailbox.pop(0)
-        ctx.compute("gradient", task_for(self.workload, self.owned, self.partitions, self.coefficients, asked))
+        ctx.compute("gradient", task_of(self.code, self.workload, asked, self.index))
 
     def on_computed(self, ctx: Context, tag: Hashable, result: Array) -> None:
         """Answer the server, and go on with what it asked meanwhile."""
@@ -97,31 +94,12 @@ class Worker(Node):
         return "parameters of a newer round"
 
 
-def coefficients_of(code: GroupCode, worker: int) -> tuple[float, ...] | None:
-    """Return the factors of a worker's partitions in its answer; ``None`` for a plain sum."""
-    weights = tuple(code.coefficients(worker))
-    return None if weights.count(1.0) == len(weights) else weights
-
-
-def task_for(
-    workload: Problem,
-    owned: tuple[int, ...],
-    partitions: int,
-    coefficients: tuple[float, ...] | None,
-    question: Parameters,
-) -> Task:
-    """Return what a worker with these partitions computes when it is asked."""
-    task: Task = workload.gradient(question.value, owned, partitions, coefficients, draw=question.round)
-    return task
-
-
-def task_of(code: GroupCode, workload: Problem, question: Parameters, worker: int) -> Task:
+def task_of(code: BuiltCode, workload: Problem, question: Parameters, worker: int) -> Task:
     """Return what one worker of a code computes when it is asked."""
-    owned = code.assignment(worker)
-    return task_for(workload, owned, code.partitions, coefficients_of(code, worker), question)
+    return code.task(workload, question.value, worker, question.round)
 
 
-def costs_of(code: GroupCode, workload: Problem, question: Parameters) -> NDArray[np.float64]:
+def costs_of(code: BuiltCode, workload: Problem, question: Parameters) -> NDArray[np.float64]:
     """Return the costs of what all workers compute, shape (workers,); those of a group compute the same."""
     costs = [task_of(code, workload, question, group[0]).cost for group in code.groups]
     found = np.empty(code.workers)

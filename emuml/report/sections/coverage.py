@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from numpy.typing import NDArray
 
-from emuml.protocols.gradient_coding.group_code import GroupCode
+from emuml.protocols.gradient_coding.codes import GroupCode
 from emuml.report.bars import Band, bars
 from emuml.report.charts import Series, level, lines
 from emuml.report.expected import are_alike, group_code

@@ -1,6 +1,6 @@
-"""Declarations of gradient codes: names, parameters and their limits; ``build`` gives the code for so many workers.
+"""Codes of disjoint groups: no replicas, no waiting for the last ones, and fractional repetition.
 
-All three are group codes (see ``group_code.py``): disjoint groups of workers, each group responsible for its own block
+All three are group codes (see ``groups.py``): disjoint groups of workers, each group responsible for its own block
 of the data. A declaration is immutable and small; nothing here computes gradients or knows about time.
 
 Sources: Tandon et al., arXiv:1612.03301 (fractional repetition); ErasureHead, arXiv:1901.09671 (stopped early).
@@ -9,20 +9,14 @@ Sources: Tandon et al., arXiv:1612.03301 (fractional repetition); ErasureHead, a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 from annotated_types import Ge
 
 from emuml.errors import UserError
-from emuml.protocols.gradient_coding.group_code import GroupCode, Scale
+from emuml.protocols.gradient_coding.codes.groups import GroupCode, Scale
+from emuml.protocols.gradient_coding.codes.seam import check_collect, check_workers
 from emuml.spec import check
-
-
-class Code(Protocol):
-    """A declaration of who computes what; the protocol needs nothing else of it."""
-
-    def build(self, workers: int, seed: int = 0, collect: int | None = None) -> GroupCode:
-        """Return the code for so many workers."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +37,7 @@ class Uncoded:
         UserError
             If fewer than all workers are collected, or there is no worker.
         """
-        _check_workers(workers)
+        check_workers(workers)
         if collect not in (None, workers):
             raise UserError(
                 f"Uncoded waits for all {workers} workers, got {collect}",
@@ -78,8 +72,8 @@ class IgnoreStragglers:
         UserError
             If ``collect`` is not in ``1..workers``, or there is no worker.
         """
-        _check_workers(workers)
-        _check_collect(collect, workers)
+        check_workers(workers)
+        check_collect(collect, workers)
         return GroupCode(workers, workers, block=1, scale=self.scale, collect=collect)
 
 
@@ -124,8 +118,8 @@ class FractionalRepetition:
             If there are fewer workers than replicas, if ``collect`` is not in ``1..workers``, or if
             ``scale="unbiased"`` and ``collect`` is not given.
         """
-        _check_workers(workers)
-        _check_collect(collect, workers)
+        check_workers(workers)
+        check_collect(collect, workers)
         if self.replication > workers:
             raise UserError(
                 f"{self.replication} replicas need as many workers, got {workers}",
@@ -144,14 +138,3 @@ class FractionalRepetition:
         # With equal groups the data has as many partitions as workers; with unequal ones, one per group.
         block = self.replication if workers % self.replication == 0 else 1
         return GroupCode(workers, n_groups, block, self.scale, collect)
-
-
-def _check_workers(workers: int) -> None:
-    if workers < 1:
-        raise UserError(f"got {workers} workers", "workers", "an integer >= 1", "the nearest is 1")
-
-
-def _check_collect(collect: int | None, workers: int) -> None:
-    if collect is not None and not 1 <= collect <= workers:
-        nearest = min(max(collect, 1), workers)
-        raise UserError(f"got {collect}", "collect", f"an integer in 1..{workers}", f"the nearest is {nearest}")

@@ -20,42 +20,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from emuml.errors import UserError
+from emuml.protocols.gradient_coding.codes.seam import BuiltCode, Decoding, checked
 from emuml.shapes import All, Count, Cover, CoverOrCount, Groups, StopRule, miss_probability
 
 Scale = Literal["none", "unbiased", "covered"]
 """Factor on the sum of the groups that answered; see :class:`FractionalRepetition`."""
 
 
-@dataclass(frozen=True, eq=False)
-class Decoding:
-    """How the answers of a round combine.
-
-    Attributes
-    ----------
-    weights : ndarray of float64, shape (n_received,)
-        One weight per received worker, in the order in which they were given.
-    error : float
-        ``||a^T B - 1||^2`` of these weights, in partitions.
-    covered_groups : ndarray of int64
-        Groups with at least one answer, ascending.
-    noise_gain : float
-        ``sqrt(sum_w a_w^2 ||b_w||^2 / k)``: how much independent rounding of the answers grows. 1 for an exact decode.
-    """
-
-    weights: NDArray[np.float64]
-    error: float
-    covered_groups: NDArray[np.int64]
-    noise_gain: float
-
-    @cached_property
-    def covered(self) -> tuple[int, ...]:
-        """The covered groups as a tuple."""
-        return tuple(self.covered_groups.tolist())
-
-
 @dataclass(frozen=True)
-class GroupCode:
+class GroupCode(BuiltCode):
     """A code for a known number of workers.
 
     Parameters
@@ -127,24 +100,8 @@ class GroupCode:
         return self._stop_rule
 
     def decode(self, received: Iterable[int]) -> Decoding:
-        """Combine the answers of some workers.
-
-        Parameters
-        ----------
-        received : iterable of int
-            Distinct workers whose answers are at hand, in any order.
-
-        Returns
-        -------
-        Decoding
-            Weights in the order of ``received``; those of replicas that are not needed are 0.
-
-        Raises
-        ------
-        UserError
-            If a worker is unknown or given twice.
-        """
-        workers = self._checked(received)
+        """Combine the answers of some workers; the weights of replicas that are not needed are 0."""
+        workers = checked(received, self.workers)
         groups = self._group_of[workers]
         lowest = self._lowest(groups, workers)
         covered = np.flatnonzero(lowest < self.workers)
@@ -189,16 +146,3 @@ class GroupCode:
         if self.collect is None or self.collect == self.workers:
             return Cover(self.groups)
         return CoverOrCount(self.groups, self.collect)
-
-    def _checked(self, received: Iterable[int]) -> NDArray[np.int64]:
-        given = received if isinstance(received, np.ndarray) else list(received)
-        workers = np.array(given, dtype=None if len(given) else np.int64)
-        if workers.ndim != 1 or workers.dtype.kind not in "iu":
-            raise UserError(f"got {given!r:.80}", "decode", "worker numbers")
-        outside = workers[(workers < 0) | (workers >= self.workers)]
-        if outside.size:
-            raise UserError(f"there is no worker {outside[0]}", "decode", f"workers 0..{self.workers - 1}")
-        repeated = np.flatnonzero(np.bincount(workers, minlength=1) > 1)
-        if repeated.size:
-            raise UserError(f"worker {repeated[0]} is given twice", "decode", "each received worker once")
-        return workers.astype(np.int64, copy=False)
