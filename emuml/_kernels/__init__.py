@@ -28,6 +28,7 @@ KERNELS = (
     "events",
     "messages",
     "timing",
+    "sequential",
     "lives",
     "contexts",
     "durations",

@@ -1,0 +1,58 @@
+"""The gradient codes that sequential codes are made of: any so many of the workers may be missing, at least load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from emuml.errors import UserError
+from emuml.protocols.gradient_coding import FractionalRepetition, Uncoded
+from emuml.protocols.gradient_coding.group_code import Decoding
+
+
+class Inner(Protocol):
+    """What is asked of a built gradient code."""
+
+    def assignment(self, worker: int) -> tuple[int, ...]:
+        """Return the partitions of a worker, ascending."""
+        ...
+
+    def coefficients(self, worker: int) -> tuple[float, ...]:
+        """Return the factor of each of them."""
+        ...
+
+    def decode(self, received: Iterable[int]) -> Decoding:
+        """Combine the answers of some workers."""
+        ...
+
+
+def check_model(burst: int, window: int) -> None:
+    """Refuse bursts that are as long as the window over which stragglers are counted.
+
+    Raises
+    ------
+    UserError
+        With the nearest window.
+    """
+    if window <= burst:
+        raise UserError(f"got window {window} for bursts of {burst}", "window", f"an integer > {burst}", f"{burst + 1}")
+
+
+def tolerant_code(workers: int, tolerance: int, seed: int) -> Inner:
+    """Return a gradient code of load ``tolerance + 1`` that any ``workers - tolerance`` answers decode."""
+    if tolerance == 0:
+        return Uncoded().build(workers)
+    if workers % (tolerance + 1) == 0:
+        return FractionalRepetition(tolerance + 1).build(workers)
+    raise UserError(
+        f"{tolerance + 1} replicas do not divide {workers} workers", "workers", f"a multiple of {tolerance + 1}"
+    )
+
+
+def decoded_weights(
+    code: Inner, part: int, results: Mapping[tuple[int, int], Any]
+) -> list[tuple[tuple[int, int], float]]:
+    """Return the weights with which a gradient code adds the results of one part; those of 0 are left out."""
+    received = sorted(worker for worker, of in results if of == part)
+    weights = code.decode(received).weights.tolist()
+    return [((worker, part), weight) for worker, weight in zip(received, weights, strict=True) if weight]
