@@ -30,6 +30,7 @@ REGISTRY: dict[str, dict[str, str]] = {
     "protocol": {
         "gradient-coding": "emuml.protocols.gradient_coding:GradientCoding",
         "async-updates": "emuml.protocols.async_updates:AsyncUpdates",
+        "sequential-gradient-coding": "emuml.protocols.sequential_coding:SequentialGradientCoding",
     },
     "barrier": {
         "bsp": "emuml.protocols.async_updates:BSP",
@@ -40,6 +41,8 @@ REGISTRY: dict[str, dict[str, str]] = {
         "uncoded": "emuml.protocols.gradient_coding:Uncoded",
         "ignore-stragglers": "emuml.protocols.gradient_coding:IgnoreStragglers",
         "fractional-repetition": "emuml.protocols.gradient_coding:FractionalRepetition",
+        "sr-sgc": "emuml.protocols.sequential_coding:SelectiveRepetition",
+        "m-sgc": "emuml.protocols.sequential_coding:MultiplexedCoding",
     },
     "cluster": {"cluster": "emuml.cluster.cluster:Cluster"},
     "compute": {

@@ -31,7 +31,7 @@ def test_an_unknown_name_lists_what_is_known_and_the_nearest():
         resolve("code", "uncodet", "protocol.code")
 
     assert caught.value.where == "protocol.code"
-    assert caught.value.allowed == "fractional-repetition, ignore-stragglers, uncoded"
+    assert caught.value.allowed == ", ".join(sorted(REGISTRY["code"]))
     assert caught.value.hint == "did you mean 'uncoded'?"
 
 

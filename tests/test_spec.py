@@ -32,9 +32,10 @@ from emuml.cluster.mixtures import AffineLoad, WithOutliers
 from emuml.cluster.tails import LogNormal, Pareto, Weibull
 from emuml.cluster.workers import MarkovSlowness, SharedDraws, SpeedClasses, WorkerFactors
 from emuml.errors import FormatError, UserError
-from emuml.protocols import AsyncUpdates
+from emuml.protocols import AsyncUpdates, SequentialGradientCoding
 from emuml.protocols.async_updates import ASP, BSP, SSP
 from emuml.protocols.gradient_coding import FractionalRepetition, GradientCoding, IgnoreStragglers, Uncoded
+from emuml.protocols.sequential_coding import MultiplexedCoding, SelectiveRepetition
 from emuml.spec import InputFolder, Inputs, array_digest, check, class_of, from_spec, to_spec
 from emuml.stopping import AnyOf, Rounds, Seconds, TargetLoss, Updates
 from emuml.workloads import CsrMatrix, LinearRegression, LogisticRegression
@@ -92,6 +93,9 @@ DECLARATIONS = [
     RING,
     RING.links[0],
     RING.routes[0],
+    SelectiveRepetition(2, 5, 3),
+    MultiplexedCoding(2, 4, 3),
+    SequentialGradientCoding(MultiplexedCoding(1, 2, 3), 0.5),
     Star(3, 1e9),
     TwoTier(2, 4, uplink_bps=1e9),
     FatTree(4, latency_s=1e-6),

@@ -1,4 +1,4 @@
-# Twin: emuml/theory/sequential.py (_followed), which follows the schedules of emuml/protocols/sequential_coding
+# Twin: emuml/theory/sequential.py (followed), which follows the schedules of emuml/protocols/sequential_coding
 """When the rounds of a sequential code end and its jobs are decoded, on given delays.
 
 One call runs all rounds of a run. A round's arrivals are in one array; its first and last tell whether anybody is late

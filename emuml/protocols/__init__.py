@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from emuml.protocols.async_updates import AsyncUpdates as AsyncUpdates
     from emuml.protocols.gradient_coding import GradientCoding as GradientCoding
+    from emuml.protocols.sequential_coding import SequentialGradientCoding as SequentialGradientCoding
 
 _HOMES = {
     "GradientCoding": "emuml.protocols.gradient_coding",
     "AsyncUpdates": "emuml.protocols.async_updates",
+    "SequentialGradientCoding": "emuml.protocols.sequential_coding",
 }
 
-__all__ = ["GradientCoding", "AsyncUpdates"]
+__all__ = ["GradientCoding", "AsyncUpdates", "SequentialGradientCoding"]
 
 
 def __getattr__(name: str) -> Any:

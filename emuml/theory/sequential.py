@@ -1,8 +1,8 @@
 """When jobs of sequential gradient coding are decoded on given delays: rounds with a soft deadline, by recursion.
 
-With ``d_w`` the seconds of worker ``w`` in a round and ``m`` the least of them, whoever needs more than ``(1 + wait) m``
-is late. If the code's model tolerates the pattern of late workers so far, the round ends at that deadline, or with the
-last worker if nobody is late; else it ends when the last one is done (Krishnan et al., arXiv:2211.13802).
+With ``m`` the seconds of the fastest worker in a round, whoever needs more than ``(1 + wait) m`` is late. If the code's
+model tolerates the pattern of late workers so far, the round ends at that deadline, or with the last worker if nobody
+is late; else it ends when the last one is done (Krishnan et al., arXiv:2211.13802).
 
 Times are added as the event-driven engine adds them: on the same delays, and with messages that take no time, ends of
 rounds are those of :func:`emuml.run` bit for bit.
@@ -20,11 +20,6 @@ from emuml import _kernels
 from emuml.errors import UserError
 from emuml.theory import arguments
 
-if _kernels.IMPLEMENTATION == "compiled":
-    from emuml._kernels.sequential import sequential_rounds as _compiled
-else:
-    _compiled = None  # type: ignore[assignment]
-
 Floats = NDArray[np.float64]
 
 _KINDS = {"plain": 0, "sr-sgc": 1, "m-sgc": 2}
@@ -38,13 +33,21 @@ class _Schedule(Protocol):
     round: int
 
     @property
-    def is_done(self) -> bool: ...
+    def is_done(self) -> bool:
+        """Whether all jobs are decoded."""
+        ...
 
-    def work(self) -> list[tuple[Any, ...]]: ...
+    def work(self) -> list[tuple[Any, ...]]:
+        """Return the chunks of each worker in the open round."""
+        ...
 
-    def tolerates(self, late: NDArray[np.bool_]) -> bool: ...
+    def tolerates(self, late: NDArray[np.bool_]) -> bool:
+        """Tell whether the round may end without these workers."""
+        ...
 
-    def close(self, late: NDArray[np.bool_]) -> list[int]: ...
+    def close(self, late: NDArray[np.bool_]) -> list[int]:
+        """End the round without these workers, and return the jobs that can be decoded now."""
+        ...
 
 
 @runtime_checkable
@@ -52,21 +55,33 @@ class Sequence(Protocol):
     """A sequential code for a known number of workers."""
 
     @property
-    def workers(self) -> int: ...
+    def workers(self) -> int:
+        """Number of workers."""
+        ...
 
     @property
-    def delay(self) -> int: ...
+    def delay(self) -> int:
+        """Rounds after its own in which a job is decoded at the latest."""
+        ...
 
     @property
-    def slots(self) -> int: ...
+    def slots(self) -> int:
+        """Chunks that a worker does in a round at most."""
+        ...
 
     @property
-    def chunk_load(self) -> float: ...
+    def chunk_load(self) -> float:
+        """Load of each, in units of ``1/workers`` of the data."""
+        ...
 
     @property
-    def timing(self) -> Any: ...
+    def timing(self) -> Any:
+        """What the compiled recursion needs; None where only the schedule itself knows."""
+        ...
 
-    def schedule(self, jobs: int) -> _Schedule: ...
+    def schedule(self, jobs: int) -> _Schedule:
+        """Return the schedule of a new run."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,18 +158,21 @@ def sequential_rounds(
     if times.ndim != 2 or times.shape[1] != code.workers or len(times) < jobs + code.delay:
         allowed = f"shape (rounds, {code.workers}) with at least {jobs} + {code.delay} rounds"
         raise UserError(f"got shape {times.shape}", "delays", allowed)
-    extra_s = (np.arange(code.slots + 1) * code.chunk_load - base_load) * slope_s
+    extra_s: Floats = np.array([(chunks * code.chunk_load - base_load) * slope_s for chunks in range(code.slots + 1)])
     least_s = float(times.min())
     if not (least_s >= 0 and float(times.max()) < np.inf):  # two passes, where the general check takes four
         arguments.seconds(times, "delays")
     if least_s + float(extra_s[1]) < 0:
         raise UserError("a delay minus what its load takes off is negative", "delays", "more seconds, or less slope_s")
     timing = code.timing
-    if _compiled is None or timing is None or timing.window > _WINDOW_MAX:
+    if _kernels.IMPLEMENTATION != "compiled" or timing is None or timing.window > _WINDOW_MAX:
         return followed(times, code, jobs, wait, extra_s)
+    from emuml._kernels import sequential
+
     ended_s, late = np.empty(len(times)), np.empty(len(times), np.int64)
     waited, decoded = np.empty(len(times), np.uint8), np.empty(jobs, np.int64)
-    n = _compiled(_KINDS[timing.kind], *timing[1:6], times, extra_s, wait, ended_s, late, waited, decoded)
+    given = _KINDS[timing.kind], timing.burst, timing.window, timing.stragglers, timing.tolerance, timing.slots
+    n = sequential.sequential_rounds(*given, times, extra_s, wait, ended_s, late, waited, decoded)
     return SequentialRounds(ended_s[:n], late[:n], waited[:n].astype(np.bool_), decoded)
 
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from emuml.errors import UserError
-from emuml.protocols.gradient_coding import FractionalRepetition, Uncoded
-from emuml.protocols.gradient_coding.group_code import Decoding
+from emuml.protocols.gradient_coding import Decoding, FractionalRepetition, Uncoded
 
 
 class Inner(Protocol):

@@ -172,4 +172,4 @@ class SelectiveSchedule(Schedule):
         return found
 
     def _is_enough(self, job: int) -> bool:
-        return job in self._delivered and np.count_nonzero(self._delivered[job]) >= self._enough
+        return job in self._delivered and int(np.count_nonzero(self._delivered[job])) >= self._enough
