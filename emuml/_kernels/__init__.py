@@ -46,6 +46,7 @@ KERNELS = (
     "requests",
     "stores",
     "resources",
+    "codes",
 )
 """Modules of this package that are compiled."""
 
@@ -106,6 +107,7 @@ IMPLEMENTATION = choose()
 """``"compiled"`` or ``"reference"``; provenance records it."""
 
 if IMPLEMENTATION == "compiled":
+    from emuml._kernels.codes import component_weights, error_index, tiling, tiling_index
     from emuml._kernels.csr import csr_accumulate, csr_predict
     from emuml._kernels.decode import weighted_sum as _weighted_sum
     from emuml._kernels.draws import (
@@ -149,6 +151,7 @@ else:
         words,
     )
     from emuml._kernels.reference import weighted_sum as _weighted_sum
+    from emuml._kernels.reference_codes import component_weights, error_index, tiling, tiling_index
     from emuml._kernels.reference_flows import FlowSystem  # type: ignore[assignment]  # another class, with the same face
     from emuml._kernels.reference_tails import key_tails, unit_tail
 
@@ -162,9 +165,11 @@ __all__ = [
     "KERNELS",
     "built",
     "choose",
+    "component_weights",
     "cover_time",
     "csr_accumulate",
     "csr_predict",
+    "error_index",
     "event_core",
     "exponential_rounds",
     "exponentials_of",
@@ -174,6 +179,8 @@ __all__ = [
     "mark_used",
     "message_checks",
     "subset",
+    "tiling",
+    "tiling_index",
     "uniform",
     "uniforms",
     "unit_exponential",
