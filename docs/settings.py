@@ -25,6 +25,7 @@ keys are joined by points: `cluster.compute.mean_s=0.2`. In Python the same fiel
 FAMILIES = {
     "workload": "What is trained", "optimizer": "How steps are made", "schedule": "How the rate changes",
     "protocol": "How workers and servers cooperate", "code": "Who computes what (`protocol.code`)",
+    "graph": "Graphs of codes (`protocol.code.graph`)",
     "barrier": "Who may start when (`protocol.barrier`)", "cluster": "Nodes and what they need",
     "compute": "How long work takes (`cluster.compute`)", "network": "Links (`cluster.network`)",
     "topology": "Topologies (`cluster.network.topology`)",

@@ -43,6 +43,18 @@ REGISTRY: dict[str, dict[str, str]] = {
         "fractional-repetition": "emuml.protocols.gradient_coding:FractionalRepetition",
         "sr-sgc": "emuml.protocols.sequential_coding:SelectiveRepetition",
         "m-sgc": "emuml.protocols.sequential_coding:MultiplexedCoding",
+        "balanced-repetition": "emuml.protocols.gradient_coding:BalancedRepetition",
+        "graph-code": "emuml.protocols.gradient_coding:GraphCode",
+        "expander": "emuml.protocols.gradient_coding:Expander",
+        "bernoulli": "emuml.protocols.gradient_coding:Bernoulli",
+    },
+    "graph": {
+        "petersen": "emuml.protocols.gradient_coding.codes.graphs:Petersen",
+        "complete": "emuml.protocols.gradient_coding.codes.graphs:Complete",
+        "cycle": "emuml.protocols.gradient_coding.codes.graphs:Cycle",
+        "hypercube": "emuml.protocols.gradient_coding.codes.graphs:Hypercube",
+        "random-regular": "emuml.protocols.gradient_coding.codes.graphs:RandomRegular",
+        "edge-list": "emuml.protocols.gradient_coding.codes.graphs:EdgeList",
     },
     "cluster": {"cluster": "emuml.cluster.cluster:Cluster"},
     "compute": {

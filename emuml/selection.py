@@ -24,7 +24,7 @@ class Closing:
     Parameters
     ----------
     rule : StopRule
-        Rules that do not state their parts are asked for their ``stop_index`` of sorted arrivals.
+        Rules that do not state their parts are asked for their ``closing_index`` of sorted arrivals.
     """
 
     def __init__(self, rule: StopRule) -> None:
@@ -80,12 +80,9 @@ class Closing:
         order = np.argsort(times, kind="stable")
         order = order[: np.count_nonzero(np.isfinite(times))]
         used = np.zeros(times.shape, np.bool_)
-        last = self.rule.stop_index(order)
-        used[order[:last]] = True
-        tracker = self.rule.tracker()
-        for worker in order[:last].tolist():
-            tracker.arrived(worker)
-        return float(times[order[last - 1]]) if tracker.closed else np.inf, used
+        last = self.rule.closing_index(order)
+        used[order[: last or order.size]] = True
+        return float(times[order[last - 1]]) if last else np.inf, used
 
     def exponential(
         self,

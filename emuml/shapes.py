@@ -70,6 +70,13 @@ class StopRule:
         by_count = arrivals.size if count is None else _count_index(arrivals, self.workers, count)
         return by_count if cover is None else min(by_count, _cover_index(arrivals, cover))
 
+    def closing_index(self, order: NDArray[np.int64]) -> int:
+        """Return after how many arrivals of ``order`` the round closes; 0 if it does not."""
+        last, tracker = self.stop_index(order), self.tracker()
+        for worker in order[:last].tolist():
+            tracker.arrived(worker)
+        return last if tracker.closed else 0
+
     def _arrival_by_arrival(self, order: NDArray[np.int64]) -> int:
         arrived = self.tracker().arrived
         return next((used for used, worker in enumerate(order.tolist(), 1) if arrived(worker)), order.size)

@@ -36,6 +36,17 @@ from emuml.protocols import AsyncUpdates, SequentialGradientCoding
 from emuml.protocols.async_updates import ASP, BSP, SSP
 from emuml.protocols.gradient_coding import FractionalRepetition, GradientCoding, IgnoreStragglers, Uncoded
 from emuml.protocols.sequential_coding import MultiplexedCoding, SelectiveRepetition
+from emuml.protocols.gradient_coding import (
+    BalancedRepetition,
+    Bernoulli,
+    Expander,
+    FractionalRepetition,
+    GradientCoding,
+    GraphCode,
+    IgnoreStragglers,
+    Uncoded,
+)
+from emuml.protocols.gradient_coding.codes import graphs
 from emuml.spec import InputFolder, Inputs, array_digest, check, class_of, from_spec, to_spec
 from emuml.stopping import AnyOf, Rounds, Seconds, TargetLoss, Updates
 from emuml.workloads import CsrMatrix, LinearRegression, LogisticRegression
@@ -72,6 +83,16 @@ DECLARATIONS = [
     Uncoded(),
     IgnoreStragglers("none"),
     FractionalRepetition(4, "unbiased"),
+    BalancedRepetition(2),
+    GraphCode(graphs.Petersen(), tolerance=0.05),
+    Expander(graphs.RandomRegular(4), "optimal"),
+    Bernoulli(3.0, regularised=True, decoder="optimal", partitions=12),
+    graphs.Petersen(),
+    graphs.Complete(),
+    graphs.Cycle(),
+    graphs.Hypercube(),
+    graphs.RandomRegular(3),
+    graphs.EdgeList(((0, 1), (1, 2), (2, 0))),
     Cluster(workers=3, compute=compute.Constant(2), network=Network(0.5, 1e6), cores=2),
     compute.Instant(),
     compute.Constant(0.1),

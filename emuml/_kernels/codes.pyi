@@ -2,8 +2,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 # A graph by its vertices: those next to vertex ``v`` are ``neighbours[starts[v]:starts[v + 1]]``, by the edges
-# ``workers`` of the same places; every edge stands at both of its ends. ``received`` is distinct, of shape (n_received,)
-# as ``weights`` are. Returned are the error in partitions, and the sum of the squares of the weights.
+# ``workers`` of the same places; every edge stands at both of its ends. ``received`` is distinct and of the shape of
+# ``weights``. Returned are the error in partitions, and the sum of the squares of the weights.
 
 def component_weights(
     starts: NDArray[np.int32],

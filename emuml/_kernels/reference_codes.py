@@ -182,9 +182,7 @@ def tiling(
     return best[length]
 
 
-def tiling_index(
-    starts: Ints, stops: Ints, by_stop: Ints, length: int, order: NDArray[np.int64], count: int
-) -> int:
+def tiling_index(starts: Ints, stops: Ints, by_stop: Ints, length: int, order: NDArray[np.int64], count: int) -> int:
     """Return after how many arrivals intervals tile ``0..length`` or ``count`` have answered; 0 if neither comes.
 
     ``0..x`` is tiled once ``0..a`` is and an interval ``[a, x)`` has come, for the first such.

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from emuml.cover_times import CoverTimes
 from emuml.errors import UserError
-from emuml.shapes import StopRule
+from emuml.shapes import Cover, StopRule
 from emuml.theory.arguments import check_integer
+from emuml.theory.seams import NoClosedForm
 
 
 def coverage_probabilities(
@@ -76,8 +77,13 @@ def arrivals_distribution(rule: StopRule) -> NDArray[np.float64]:
 
     The workers' times are independent and equally distributed, so every order of arrival is equally likely and the
     number of arrivals used is independent of when the ``k``-th arrives.
+
+    Raises
+    ------
+    NoClosedForm
+        For rules of other kinds than counts and covers.
     """
-    count, cover = (None, rule.cover) if isinstance(rule, CoverTimes) else rule.parts()
+    count, cover = (None, rule.cover) if isinstance(rule, CoverTimes) else parts_of(rule)
     times = rule.times if isinstance(rule, CoverTimes) else 1
     limit = rule.workers if count is None else count
     used = np.zeros(rule.workers)
@@ -87,6 +93,16 @@ def arrivals_distribution(rule: StopRule) -> NDArray[np.float64]:
         used[: limit - 1] = np.diff(reached)
         used[limit - 1] = 1.0 - reached[-1]
     return used
+
+
+def parts_of(rule: StopRule) -> tuple[int | None, Cover | None]:
+    """Return count and groups of a rule; raise :class:`NoClosedForm` for rules of other kinds."""
+    try:
+        return rule.parts()
+    except NotImplementedError:
+        what = f"no closed form is known for when {type(rule).__name__} closes a round"
+        hint = "emuml.theory.sample draws rounds without a run"
+        raise NoClosedForm(what, "stop rule", "a number of answers, or answers of groups", hint) from None
 
 
 def covered_groups_distribution(groups: int, replication: int, collect: int) -> list[float]:

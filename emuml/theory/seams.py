@@ -122,6 +122,24 @@ class BuiltCode(Protocol):
         ...
 
 
+def check_equal_loads(built: BuiltCode) -> None:
+    """Refuse a code of which some workers compute more than others.
+
+    Raises
+    ------
+    NoClosedForm
+        Which says how much they compute.
+    """
+    loads = getattr(built, "loads", None)
+    if loads is not None and loads.min() < loads.max():
+        raise NoClosedForm(
+            f"no closed form is known where workers have loads from {loads.min():g} to {loads.max():g}",
+            "code",
+            "codes of which all workers compute equally much",
+            "emuml.plan and runs take every worker's load",
+        )
+
+
 @runtime_checkable
 class GroupedCode(Protocol):
     """A built code of disjoint groups of workers, any answer of a group standing for its block of the data."""

@@ -18,7 +18,14 @@ from emuml.shapes import All, StopRule, Stragglers
 from emuml.theory import arguments
 from emuml.theory.atoms import atoms_of
 from emuml.theory.chains import explored
-from emuml.theory.seams import Code, ComputeLaw, NoClosedForm, ShiftedExponentialLaw, check_independent
+from emuml.theory.seams import (
+    Code,
+    ComputeLaw,
+    NoClosedForm,
+    ShiftedExponentialLaw,
+    check_equal_loads,
+    check_independent,
+)
 
 _LEAST_CAP = 16
 _NEGLIGIBLE = 1e-9
@@ -31,7 +38,10 @@ def answers_needed(rule: StopRule) -> int | None:
     """Return ``k`` if the rule closes at the first ``k`` answers whoever gives them, else ``None``."""
     if isinstance(rule, CoverTimes):
         return _answers_needed_times(rule)
-    count, cover = rule.parts()
+    try:
+        count, cover = rule.parts()
+    except NotImplementedError:
+        return None
     if cover is None:
         return rule.workers if count is None else count
     groups = len(cover.groups)
@@ -56,6 +66,7 @@ def fresh_start(
     arguments.check_stragglers(stragglers)
     check_independent(compute)
     built = code.build(workers, collect=collect)
+    check_equal_loads(built)
     rule = built.stop_rule()
     if stragglers == "wait-all" or answers_needed(rule) == workers:
         return built.load, rule, All(workers)

@@ -38,7 +38,9 @@ def weighed(edges, vertices, alive):
     found = []
     for implementation in BOTH:
         weights = np.full(len(alive), np.nan)
-        error, squares = implementation.component_weights(*adjacency(edges, vertices), np.array(alive, np.int64), weights)
+        error, squares = implementation.component_weights(
+            *adjacency(edges, vertices), np.array(alive, np.int64), weights
+        )
         found.append((error, squares, weights.tolist()))
     assert found[0] == found[1]
     return found[0]

@@ -159,3 +159,60 @@ def _times(a, b):
         for j, y in enumerate(b):
             product[i + j] += x * y
     return product
+
+
+# Codes without groups
+
+
+def check_held(code, replication=None):
+    """Every partition is held, ascending in each row, by so many workers if that is asked; loads are what rows have."""
+    held = [code.assignment(worker) for worker in range(code.workers)]
+    assert all(list(row) == sorted(set(row)) for row in held)
+    holders = np.bincount([partition for row in held for partition in row], minlength=code.partitions)
+    assert holders.size == code.partitions
+    if replication is not None:
+        assert holders.tolist() == np.broadcast_to(replication, code.partitions).tolist()
+    assert code.loads.tolist() == [len(row) * code.workers / code.partitions for row in held]
+    assert code.load == max(code.loads)
+    check_matrix(code)
+
+
+def check_optimal(code, received):
+    """No weights decode better: the error is that of least squares, 0 iff 1 is in the span, at most one step's."""
+    least = check_decoding(code, received)
+    error = code.decode(received).error
+    assert error == pytest.approx(least, abs=1e-9 * code.partitions)
+    rows = code.encode_matrix[list(received)]
+    spans = np.linalg.matrix_rank(rows) == np.linalg.matrix_rank(np.vstack([rows, np.ones(code.partitions)]))
+    assert (error <= 1e-12 * code.partitions) == bool(spans)
+    total = rows.sum(axis=0)
+    step = total.sum() / max(total @ total, 1.0)  # the best of all uniform weights
+    assert error <= np.sum((step * total - 1.0) ** 2) + 1e-9
+
+
+def check_order_is_nothing(code, received, shuffled):
+    """Weights belong to workers, not to the order of arrival; the same set gives the same bits."""
+    first, second = code.decode(received), code.decode(iter(shuffled))
+    assert dict(zip(received, first.weights.tolist(), strict=True)) == dict(
+        zip(shuffled, second.weights.tolist(), strict=True)
+    )
+    assert (first.error, first.noise_gain) == (second.error, second.noise_gain)
+    sent = messages(code, np.random.default_rng(1).standard_normal((code.partitions, 4)))
+    assert estimate(code, sent, shuffled).tobytes() == estimate(code, sent, received).tobytes()
+
+
+def check_linear(code, received):
+    """The estimate is linear in what workers send: of sums and multiples it is the sum and the multiple."""
+    some, others = np.random.default_rng(2).standard_normal((2, code.workers, 3))
+    together = estimate(code, 2.0 * some + others, received)
+    assert together == pytest.approx(2.0 * estimate(code, some, received) + estimate(code, others, received), abs=1e-9)
+
+
+def check_closing(rule, order):
+    """Tracker and array form agree on when a round closes, and what arrives again changes nothing."""
+    tracker = rule.tracker()
+    first = next((used for used, worker in enumerate(order, 1) if tracker.arrived(worker)), 0)
+    assert rule.closing_index(np.array(order, np.int64)) == first
+    assert rule.stop_index(np.array(order, np.int64)) == (first or len(order))
+    assert tracker.closed == bool(first)
+    assert all(tracker.arrived(worker) for worker in order if first)

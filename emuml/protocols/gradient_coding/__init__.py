@@ -10,9 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from emuml.protocols.gradient_coding.codes import (
+    BalancedRepetition,
+    Bernoulli,
     BuiltCode,
     Decoding,
+    Expander,
     FractionalRepetition,
+    GraphCode,
     GroupCode,
     IgnoreStragglers,
     LinearCode,
@@ -27,6 +31,10 @@ __all__ = [
     "Uncoded",
     "IgnoreStragglers",
     "FractionalRepetition",
+    "BalancedRepetition",
+    "GraphCode",
+    "Expander",
+    "Bernoulli",
     "BuiltCode",
     "GroupCode",
     "LinearCode",

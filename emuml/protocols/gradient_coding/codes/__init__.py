@@ -1,5 +1,9 @@
 """Codes: who computes what, when a round closes, and how answers combine; one file a code."""
 
+from emuml.protocols.gradient_coding.codes.balanced import BalancedRepetition
+from emuml.protocols.gradient_coding.codes.bernoulli import Bernoulli
+from emuml.protocols.gradient_coding.codes.expander import Expander
+from emuml.protocols.gradient_coding.codes.graph import GraphCode
 from emuml.protocols.gradient_coding.codes.groups import GroupCode
 from emuml.protocols.gradient_coding.codes.linear import LinearCode
 from emuml.protocols.gradient_coding.codes.repetition import FractionalRepetition, IgnoreStragglers, Uncoded
@@ -9,6 +13,10 @@ __all__ = [
     "Uncoded",
     "IgnoreStragglers",
     "FractionalRepetition",
+    "BalancedRepetition",
+    "GraphCode",
+    "Expander",
+    "Bernoulli",
     "Code",
     "BuiltCode",
     "GroupCode",

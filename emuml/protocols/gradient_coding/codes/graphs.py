@@ -93,9 +93,8 @@ class Hypercube:
 
     def edges(self, vertices: int, seed: int) -> Edges:
         """See :class:`Graph`."""
-        corners = np.arange(vertices)
         axes = [1 << d for d in range(vertices.bit_length() - 1)]
-        return _sorted(np.concatenate([np.stack([corners, corners ^ axis], axis=1) for axis in axes]))
+        return _sorted([(corner, corner | axis) for axis in axes for corner in range(vertices) if not corner & axis])
 
 
 @dataclass(frozen=True)

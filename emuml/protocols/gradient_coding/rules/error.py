@@ -7,7 +7,6 @@ engine that hears of answers one by one closes a round with the same one as an e
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated
@@ -19,13 +18,14 @@ from numpy.typing import NDArray
 from emuml import _kernels
 from emuml._kernels.reference_codes import Components
 from emuml.errors import UserError
-from emuml.shapes import StopRule, Tracker
+from emuml.protocols.gradient_coding.rules.indexed import IndexedRule, IndexedTracker
+from emuml.shapes import Tracker
 
 _BITS = 62  # of an error: sums and products of the kernel fit into 64 bits
 
 
 @dataclass(frozen=True)
-class ErrorBelow(StopRule):
+class ErrorBelow(IndexedRule):
     """Close once the optimal decoding error of a graph code is at most ``tolerance`` of the partitions.
 
     Parameters
@@ -52,8 +52,7 @@ class ErrorBelow(StopRule):
         object.__setattr__(self, "workers", len(self.edges))
         if not 0.0 <= self.tolerance < 1.0:
             raise UserError(f"got {self.tolerance}", "ErrorBelow.tolerance", "a number >= 0 and < 1")
-        if self.count is not None and not 1 <= self.count <= self.workers:
-            raise UserError(f"got {self.count}", "ErrorBelow.count", f"an integer in 1..{self.workers}")
+        self._check_count()
 
     @property
     def shift(self) -> int:
@@ -81,7 +80,7 @@ class ErrorBelow(StopRule):
         return _kernels.error_index(self.edge_array, self.vertices, order, self.shift, self.limit, self.count or 0)
 
 
-class ErrorTracker(Tracker):
+class ErrorTracker(IndexedTracker):
     """The arrivals of one round, and the error of decoding them, kept up in near O(1) each.
 
     Parameters
@@ -90,34 +89,16 @@ class ErrorTracker(Tracker):
     """
 
     def __init__(self, rule: ErrorBelow) -> None:
-        super().__init__(rule.workers, rule.count, None)
+        super().__init__(rule)
         self._rule, self._components = rule, Components(rule.vertices, rule.shift)
-        self._is_small = False
 
     @property
     def error(self) -> float:
         """``||a^T B - 1||^2`` of optimal weights, in partitions."""
         return self._components.error / 2.0**self._rule.shift
 
-    @property
-    def closed(self) -> bool:
-        """Whether the round may close."""
-        return self._is_small or super().closed
-
-    def arrived(self, worker: int) -> bool:
-        """Note an answer and return whether the round may close; see :meth:`Tracker.arrived`."""
-        is_new = self.n_arrived
-        super().arrived(worker)
-        if self.n_arrived > is_new:
-            self._components.add(*self._rule.edges[worker])
-            # A round that closed stays so, whatever the rounding of a later sum.
-            self._is_small |= self._components.error <= self._rule.limit
-        return self.closed
-
-    def hopeless(self, down: AbstractSet[int]) -> bool:
-        """Return whether the round can never close by its rule if the workers in ``down`` stay silent; O(workers)."""
-        if self.closed:
-            return False
-        others = np.array([w for w in range(self.workers) if w not in down and not self._has_arrived[w]], np.int64)
-        order = np.concatenate([np.array(self.arrived_workers, np.int64), others])
-        return self._rule.closing_index(order) == 0
+    def note(self, worker: int) -> None:
+        """See :class:`IndexedTracker`."""
+        self._components.add(*self._rule.edges[worker])
+        # A round that closed stays so, whatever the rounding of a later sum.
+        self.is_enough |= self._components.error <= self._rule.limit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -11,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emuml import _kernels
-from emuml.errors import UserError
-from emuml.shapes import StopRule, Tracker
+from emuml.protocols.gradient_coding.rules.indexed import IndexedRule, IndexedTracker
+from emuml.shapes import Tracker
 
 
 class Intervals(NamedTuple):
@@ -31,7 +30,7 @@ class Intervals(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tiled(StopRule):
+class Tiled(IndexedRule):
     """Close once some of the intervals of those who answered cover every partition and do not overlap.
 
     Parameters
@@ -52,8 +51,7 @@ class Tiled(StopRule):
     def __post_init__(self) -> None:
         # No generic check: it visits every item, which takes long with 100,000 workers.
         object.__setattr__(self, "workers", len(self.bounds))
-        if self.count is not None and not 1 <= self.count <= self.workers:
-            raise UserError(f"got {self.count}", "Tiled.count", f"an integer in 1..{self.workers}")
+        self._check_count()
 
     @cached_property
     def intervals(self) -> Intervals:
@@ -69,7 +67,7 @@ class Tiled(StopRule):
         return _kernels.tiling_index(*self.intervals, self.partitions, order, self.count or 0)
 
 
-class TilingTracker(Tracker):
+class TilingTracker(IndexedTracker):
     """The arrivals of one round, and how far intervals tile the partitions from the first on.
 
     Every interval is looked at once when its start is reached: O(workers) a round.
@@ -80,41 +78,22 @@ class TilingTracker(Tracker):
     """
 
     def __init__(self, rule: Tiled) -> None:
-        super().__init__(rule.workers, rule.count, None)
+        super().__init__(rule)
         self._rule = rule
         self._reached = bytearray(rule.partitions + 1)
         self._reached[0] = True
         self._stops_from: dict[int, list[int]] = {}  # of intervals that wait for their start to be reached
 
-    @property
-    def closed(self) -> bool:
-        """Whether the round may close."""
-        return bool(self._reached[-1]) or super().closed
-
-    def arrived(self, worker: int) -> bool:
-        """Note an answer and return whether the round may close; see :meth:`Tracker.arrived`."""
-        before = self.n_arrived
-        super().arrived(worker)
-        if self.n_arrived > before:
-            start, stop = self._rule.bounds[worker]
+    def note(self, worker: int) -> None:
+        """See :class:`IndexedTracker`."""
+        start, stop = self._rule.bounds[worker]
+        if not self._reached[start]:
             self._stops_from.setdefault(start, []).append(stop)
-            if self._reached[start]:
-                self._go_on(start)
-        return self.closed
-
-    def _go_on(self, start: int) -> None:
-        """Mark what is reached now, from a place that is."""
-        ends = self._stops_from.pop(start)
+            return
+        ends = [stop]
         while ends:
             stop = ends.pop()
             if not self._reached[stop]:
                 self._reached[stop] = True
                 ends += self._stops_from.pop(stop, ())
-
-    def hopeless(self, down: AbstractSet[int]) -> bool:
-        """Return whether the round can never close by its rule if the workers in ``down`` stay silent; O(workers)."""
-        if self.closed:
-            return False
-        others = np.array([w for w in range(self.workers) if w not in down and not self._has_arrived[w]], np.int64)
-        order = np.concatenate([np.array(self.arrived_workers, np.int64), others])
-        return self._rule.closing_index(order) == 0
+        self.is_enough = bool(self._reached[-1])
