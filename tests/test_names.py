@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from emuml.errors import UserError
-from emuml.names import REGISTRY, REGISTRY, family_of, kind_of, load, resolve
+from emuml.names import REGISTRY, family_of, kind_of, load, resolve
 
 ALL = [(family, name) for family, known in REGISTRY.items() for name in known]
 
