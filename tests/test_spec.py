@@ -34,8 +34,6 @@ from emuml.cluster.workers import MarkovSlowness, SharedDraws, SpeedClasses, Wor
 from emuml.errors import FormatError, UserError
 from emuml.protocols import AsyncUpdates, SequentialGradientCoding
 from emuml.protocols.async_updates import ASP, BSP, SSP
-from emuml.protocols.gradient_coding import FractionalRepetition, GradientCoding, IgnoreStragglers, Uncoded
-from emuml.protocols.sequential_coding import MultiplexedCoding, SelectiveRepetition
 from emuml.protocols.gradient_coding import (
     BalancedRepetition,
     Bernoulli,
@@ -47,6 +45,7 @@ from emuml.protocols.gradient_coding import (
     Uncoded,
 )
 from emuml.protocols.gradient_coding.codes import graphs
+from emuml.protocols.sequential_coding import MultiplexedCoding, SelectiveRepetition
 from emuml.spec import InputFolder, Inputs, array_digest, check, class_of, from_spec, to_spec
 from emuml.stopping import AnyOf, Rounds, Seconds, TargetLoss, Updates
 from emuml.workloads import CsrMatrix, LinearRegression, LogisticRegression
