@@ -7,6 +7,8 @@ from emuml._kernels.lives cimport Life
 
 cdef class Context:
     cdef Life life
-    cdef readonly object id
-    cdef int64_t life_number
     cdef double now_s
+    # Of a context that was kept, which has no life any more.
+    cdef object kept_id
+    cdef int64_t kept_number
+    cdef int retire(self) except -1

@@ -9,14 +9,37 @@ from cpython.float cimport PyFloat_AS_DOUBLE
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_SIZE
 
-from emuml._kernels.lives cimport BROADCAST, CANCEL, CANCEL_TIMER, COMPUTE, SEND, SET_TIMER, Desk, Machine, tools
-from emuml._kernels.messages cimport Plan, known_plan
+from emuml._kernels.effects cimport Hands, Job
+from emuml._kernels.lives cimport (
+    BROADCAST,
+    CANCEL,
+    CANCEL_TIMER,
+    COMPUTE,
+    SEND,
+    SET_TIMER,
+    Life,
+    Machine,
+    count,
+    record,
+    tools,
+)
+from emuml._kernels.messages cimport Plan, known_plan, slot
 
 cdef double INFINITE = float("inf")
 
 
 cdef class Context:
     """Handed to a handler and valid until it returns; see ``emuml.context.Context``."""
+
+    cdef int retire(self) except -1:
+        """End its use: whoever has kept it keeps nothing else alive."""
+        self.kept_id, self.kept_number, self.life = self.life.machine.id, self.life.incarnation, None
+        return 0
+
+    @property
+    def id(self):
+        """The node's id."""
+        return self.kept_id if self.life is None else self.life.machine.id
 
     @property
     def role(self):
@@ -26,7 +49,7 @@ cdef class Context:
     @property
     def incarnation(self):
         """Which life of this node id, from 1."""
-        return self.life_number
+        return self.kept_number if self.life is None else self.life.incarnation
 
     @property
     def now(self):
@@ -44,91 +67,101 @@ cdef class Context:
 
     def send(self, to, message):
         """Send a message; never blocks."""
-        cdef Desk post
+        cdef Life life = self.life
+        cdef Hands post
         cdef Plan plan
         cdef Machine target
-        cdef PyObject* found
         cdef Py_ssize_t size
-        if self.life is None:
+        if life is None:
             raise tools().StaleContext(str(self.id), "send")
-        post = self.life.machine.post
+        post = <Hands>life.machine.post
         plan = known_plan(message)
-        found = PyDict_GetItem(post.machines, to)
-        if plan is None or found == NULL:
+        target = receiver(post, to)
+        if plan is None or target is None:
             return tools().Plain.send(self, to, message)
-        target = <Machine>found
-        if not post.linked[self.life.machine.role * post.roles + target.role] and target is not self.life.machine:
+        if not post.linked[life.machine.role * post.roles + target.role] and target is not life.machine:
             return tools().Plain.send(self, to, message)
-        message = frozen(plan, message)
+        if plan.freezes:
+            message = tools().freeze(message)
         size = plan.size(message)
         if size < 0 or size > post.message_bytes_max:
             return tools().Plain.send(self, to, message)
-        self.life.count(plan.index, True, 1)
-        post.record(SEND, size, 0.0, <PyObject*>target, <PyObject*>message, <PyObject*>plan)
+        count(life, plan.index, True, 1)
+        record(post, SEND, post.letter(life.machine, target, message, plan, size), 0)
 
     def broadcast(self, role, message):
         """Send to all of ``peers(role)``, in that order."""
-        cdef Desk post
+        cdef Life life = self.life
+        cdef Hands post
         cdef Plan plan
         cdef Py_ssize_t size
         cdef tuple machines
-        if self.life is None:
+        if life is None:
             raise tools().StaleContext(str(self.id), "broadcast")
-        post = self.life.machine.post
+        post = <Hands>life.machine.post
         plan = known_plan(message)
         machines = post.by_role.get(role)
         if plan is None or machines is None or role == self.id.role:
             return tools().Plain.broadcast(self, role, message)
-        if not post.linked[self.life.machine.role * post.roles + (<Machine>machines[0]).role]:
+        if not post.linked[life.machine.role * post.roles + (<Machine>machines[0]).role]:
             return tools().Plain.broadcast(self, role, message)
-        message = frozen(plan, message)
+        if plan.freezes:
+            message = tools().freeze(message)
         size = plan.size(message)
         if size < 0 or size > post.message_bytes_max:
             return tools().Plain.broadcast(self, role, message)
-        self.life.count(plan.index, True, PyTuple_GET_SIZE(machines))
-        post.record(BROADCAST, size, 0.0, <PyObject*>machines, <PyObject*>message, <PyObject*>plan)
+        count(life, plan.index, True, PyTuple_GET_SIZE(machines))
+        record(post, BROADCAST, post.burst(life.machine, machines, message, plan, size), 0)
 
     def set_timer(self, name, after_s):
         """Fire ``on_timer(name)`` at or after ``now + after_s``, once."""
         cdef Life life = self.life
+        cdef Hands post
         if life is None or type(name) is not str or type(after_s) is not float or not 0 <= <double>after_s < INFINITE:
             self._live("set_timer")
             return tools().Plain.set_timer(self, name, after_s)
-        life.machine.post.record(
-            SET_TIMER, life.arm(name), PyFloat_AS_DOUBLE(after_s), <PyObject*>name, NULL, NULL
-        )
+        post = <Hands>life.machine.post
+        record(post, SET_TIMER, post.timer(life.machine, name, PyFloat_AS_DOUBLE(after_s), life.armed(name)), 0)
 
     def cancel_timer(self, name):
         """Disarm a timer, also if its expiry is queued; unknown names are ignored."""
         cdef Life life = self._live("cancel_timer")
         if life.named is not None and life.named.pop(name, None) is not None:
-            life.machine.post.record(CANCEL_TIMER, 0, 0.0, <PyObject*>name, NULL, NULL)
+            record(life.machine.post, CANCEL_TIMER, name, 0)
 
     def compute(self, tag, task):
         """Queue a task for one of this node's slots."""
         cdef Life life = self.life
-        cdef Desk post
+        cdef Hands post
+        cdef Job job
         if life is None:
             raise tools().StaleContext(str(self.id), "compute")
-        post = life.machine.post
+        post = <Hands>life.machine.post
         if type(task) is not post.task_class or (type(tag) is not str and tools().checked_tag(tag) is None):
             return tools().Plain.compute(self, tag, task)
         if life.has_task(tag):
             return tools().Plain.compute(self, tag, task)
-        if task.inputs:
+        if slot(task, post.inputs_at, "inputs"):
             task = tools().frozen_task(task)
-        draw = task.draw
-        if draw is None:
-            draw = life.started
-        post.record(COMPUTE, life.begin(tag), 0.0, <PyObject*>tag, <PyObject*>task, <PyObject*>draw)
+        job = post.job(life.machine, tag, task, slot(task, post.draw_at, "draw"), life.started, 0)
+        job.generation = life.begun(tag)
+        record(post, COMPUTE, job, 0)
 
     def cancel(self, tag):
         """Stop a task: nothing is ever delivered for it; unknown tags are ignored."""
         cdef Life life = self._live("cancel")
         cdef int64_t generation = life.end_task(tag)
         if generation:
-            life.machine.post.record(CANCEL, generation, 0.0, <PyObject*>tag, NULL, NULL)
+            record(life.machine.post, CANCEL, tag, generation)
 
 
-cdef inline object frozen(Plan plan, object message):
-    return tools().freeze(message) if plan.freezes else message
+cdef Machine receiver(Hands post, object to):
+    """Return the machine of a node id, or None if there is none."""
+    cdef PyObject* found
+    if to is not post.last_to:
+        found = PyDict_GetItem(post.machines, to)
+        if found == NULL:
+            return None
+        post.last_to = to
+        post.last_machine = <Machine>found
+    return post.last_machine

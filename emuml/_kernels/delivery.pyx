@@ -10,11 +10,13 @@ context is used again only if nobody has kept it; one that was kept is stale for
 """
 
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_XDECREF
+from cpython.ref cimport Py_DECREF
 from libc.stdint cimport int64_t
 
+cimport cython
+
 from emuml._kernels.contexts cimport Context
-from emuml._kernels.effects cimport Hands, Job, Timer
+from emuml._kernels.effects cimport Burst, Hands, Job, Letter, Timer
 from emuml._kernels.lives cimport (
     BROADCAST,
     CANCEL,
@@ -29,6 +31,7 @@ from emuml._kernels.lives cimport (
     Life,
     Machine,
     Record,
+    count,
     tools,
 )
 from emuml._kernels.messages cimport Plan, plan_for
@@ -66,6 +69,7 @@ cdef class Post(Hands):
         for machine in self.machines.values():
             machine.post, machine.job, machine.jobs, machine.waiting, machine.armed = None, None, None, None, None
         self.machines, self.by_role, self.last_task, self.last_result = {}, {}, None, None
+        self.letters, self.jobs, self.last_to, self.last_machine, self.spare = [], [], None, None, None
 
     def stand_aside(self):
         """From now on, messages take the Python path, which knows sessions and faults."""
@@ -79,9 +83,6 @@ cdef class Post(Hands):
         """Begin the first lives of the run: all are there before the first ``on_start`` (contract 2.5)."""
         cdef Machine machine
         cdef Life life
-        cdef Context ctx
-        cdef Py_ssize_t begin
-        cdef PyObject* args[3]
         nothing = tools().Saved()
         for machine in machines:
             machine.incarnation += 1
@@ -94,11 +95,8 @@ cdef class Post(Hands):
             if self.tracing:
                 self.note((self.time(), machine.name, "start", machine.incarnation))
             life = <Life>machine.life
-            ctx = self.context(life)
-            begin = self.used
             life.last_kind, life.last_one = TOLD, "on_start"
-            args[0], args[1], args[2] = <PyObject*>life.node, <PyObject*>ctx, <PyObject*>nothing
-            self.done(machine, life, ctx, begin, PyObject_VectorcallMethod(<PyObject*>ON_START, args, 3, NULL))
+            self.hand(machine, life, ON_START, <PyObject*>nothing, NULL)
 
     def run(self, double until):
         """Hand over events up to ``until``, or until the run is stopped."""
@@ -114,20 +112,20 @@ cdef class Post(Hands):
                 row = self.records[place]
                 place += 1
                 if row.kind == SEND:
-                    self.send(machine, <Machine>row.one, <object>row.two, <Plan>row.three, row.number)
+                    self.send(<Letter>row.what)
                 elif row.kind == COMPUTE:
-                    self.compute(machine, <object>row.one, <object>row.two, <object>row.three, row.number)
+                    self.compute(<Job>row.what)
                 elif row.kind == BROADCAST:
-                    self.broadcast(machine, <tuple>row.one, <object>row.two, <Plan>row.three, row.number)
+                    self.broadcast(<Burst>row.what)
                 elif row.kind == SET_TIMER:
-                    self.set_timer(machine, <object>row.one, row.after_s, row.number)
+                    self.set_timer(<Timer>row.what)
                 elif row.kind == CANCEL_TIMER:
-                    self.cancel_timer(machine, <object>row.one)
+                    self.cancel_timer(machine, <object>row.what)
                 elif row.kind == CANCEL:
-                    self.cancel(machine, <object>row.one, row.number)
+                    self.cancel(machine, <object>row.what, row.number)
                 else:
                     self.result.events = self.events
-                    effect = <object>row.one
+                    effect = <object>row.what
                     self.execute[type(effect)](machine, effect)
                     if self.result.stopped is not None:
                         self.core.halt = True
@@ -140,6 +138,7 @@ cdef class Post(Hands):
 
     # Events.
 
+    @cython.final
     cdef inline int tick(self) except -1:
         """Count events of one instant: a million of them without progress end the run."""
         if self.core.now_s != self.last_s:
@@ -167,13 +166,11 @@ cdef class Post(Hands):
 
     cdef int receive(self, Machine machine, object sender, object message, Plan plan) except -1:
         cdef Life life = <Life>machine.life
-        cdef Context ctx = self.context(life)
-        cdef Py_ssize_t begin = self.used
-        cdef PyObject* args[4]
-        life.count(plan.index, False, 1)
-        life.last_kind, life.last_one, life.last_two = MESSAGE, sender, plan.name
-        args[0], args[1], args[2], args[3] = <PyObject*>life.node, <PyObject*>ctx, <PyObject*>sender, <PyObject*>message
-        return self.done(machine, life, ctx, begin, PyObject_VectorcallMethod(<PyObject*>ON_MESSAGE, args, 4, NULL))
+        count(life, plan.index, False, 1)
+        life.last_kind = MESSAGE
+        life.last_one = sender
+        life.last_two = plan.name
+        return self.hand(machine, life, ON_MESSAGE, <PyObject*>sender, <PyObject*>message)
 
     cdef int expire(self, Timer timer) except -1:
         cdef Machine machine = timer.machine
@@ -191,39 +188,32 @@ cdef class Post(Hands):
 
     cdef int timed(self, Machine machine, object name) except -1:
         cdef Life life = <Life>machine.life
-        cdef Context ctx = self.context(life)
-        cdef Py_ssize_t begin = self.used
-        cdef PyObject* args[3]
         life.last_kind, life.last_one = TIMED, name
         del life.named[name]
-        args[0], args[1], args[2] = <PyObject*>life.node, <PyObject*>ctx, <PyObject*>name
-        return self.done(machine, life, ctx, begin, PyObject_VectorcallMethod(<PyObject*>ON_TIMER, args, 3, NULL))
+        return self.hand(machine, life, ON_TIMER, <PyObject*>name, NULL)
 
     cdef int finish(self, Job job) except -1:
         """End a task: its slot is given to the next one, and its result handed over."""
         cdef Machine machine = job.machine
         cdef Life life
-        cdef Context ctx
-        cdef Py_ssize_t begin
-        cdef PyObject* args[4]
         self.tick()
         if machine.life is None or machine.incarnation != job.life:
             return 0
-        self.taken(machine, job.generation)
+        if machine.job is job:
+            machine.job = None
+        else:
+            self.taken(machine, job.generation)
         machine.busy -= 1
-        self.fill(machine)
+        if machine.waiting is not None:
+            self.fill(machine)
         if self.tracing:
-            self.note((self.time(), machine.name, "computed", job.tag, job.draw))
+            self.note((self.time(), machine.name, "computed", job.tag, job.drawn()))
         result = self.result_of(machine, job)
         life = <Life>machine.life
-        ctx = self.context(life)
-        begin = self.used
-        life.last_kind, life.last_one = COMPUTED, job.tag
+        life.last_kind = COMPUTED
+        life.last_one = job.tag
         life.end_task(job.tag)
-        args[0], args[1], args[2], args[3] = (
-            <PyObject*>life.node, <PyObject*>ctx, <PyObject*>job.tag, <PyObject*>result
-        )
-        return self.done(machine, life, ctx, begin, PyObject_VectorcallMethod(<PyObject*>ON_COMPUTED, args, 4, NULL))
+        return self.hand(machine, life, ON_COMPUTED, <PyObject*>job.tag, <PyObject*>result)
 
     cdef object result_of(self, Machine machine, Job job):
         """Return the result of a task; equal tasks share one, and so does one task that many are given."""
@@ -234,28 +224,43 @@ cdef class Post(Hands):
             tools().evaluate(self.emulator, machine, job.tag, job.task, self.last_result)
         return self.last_result
 
-    cdef Context context(self, Life life):
+    @cython.final
+    cdef inline int hand(self, Machine machine, Life life, object handler, PyObject* one, PyObject* two) except -1:
+        """Call a handler of a node with one or two arguments behind the context, and execute what it records."""
+        cdef Context ctx = self.context(life)
+        cdef Py_ssize_t begin = self.used
+        cdef PyObject* args[4]
+        args[0], args[1], args[2], args[3] = <PyObject*>life.node, <PyObject*>ctx, one, two
+        return self.done(
+            machine, life, ctx, begin, PyObject_VectorcallMethod(<PyObject*>handler, args, 3 if two == NULL else 4, NULL)
+        )
+
+    @cython.final
+    cdef inline Context context(self, Life life):
         """Return a context for one handler call."""
         cdef Context ctx = self.spare
         if ctx is None:
             ctx = self.context_class.__new__(self.context_class)
         else:
             self.spare = None
-        ctx.life, ctx.id, ctx.life_number, ctx.now_s = life, life.machine.id, life.incarnation, self.core.now_s
+        ctx.life = life
+        ctx.now_s = self.core.now_s
         life.events += 1
         self.events += 1
-        life.last_s = self.core.now_s
+        life.last_s = ctx.now_s
         return ctx
 
-    cdef int done(self, Machine machine, Life life, Context ctx, Py_ssize_t begin, PyObject* result) except -1:
+    @cython.final
+    cdef inline int done(self, Machine machine, Life life, Context ctx, Py_ssize_t begin, PyObject* result) except -1:
         """Execute what a handler has recorded, which has returned; or say that it failed."""
-        ctx.life = None
+        if Py_REFCNT(<PyObject*>ctx) == 1:
+            self.spare = ctx
+        else:
+            ctx.retire()
         if result == NULL:
             self.drop_records(begin)
             return self.failed(machine, life)
-        Py_XDECREF(result)
-        if Py_REFCNT(<PyObject*>ctx) == 1:
-            self.spare = ctx
+        Py_DECREF(<object>result)
         if self.used > begin:
             return self.settle(machine, life, begin)
         return 0

@@ -11,7 +11,7 @@ cdef class Durations:
     cdef object fill, empty
     cdef dict asked
     cdef list views
-    cdef Py_ssize_t used, next, size
+    cdef Py_ssize_t used, next, last, size
     cdef int64_t draws[VECTORS]
     cdef double loads[VECTORS]
     cdef double* values[VECTORS]

@@ -30,13 +30,16 @@ cdef class Burst(Entry):
 cdef class Timer(Entry):
     cdef Machine machine
     cdef object name
+    cdef double after_s
     cdef int64_t life, generation
 
 
 cdef class Job(Entry):
     cdef Machine machine
-    cdef object tag, task, draw
-    cdef int64_t life, generation
+    cdef object tag, task, draw  # the draw as it was given; None: its number
+    cdef double load
+    cdef int64_t number, life, generation  # number: -1 if the draw is no number, or too large a one
+    cdef object drawn(self)
 
 
 cdef class Hands(Desk):
@@ -44,8 +47,18 @@ cdef class Hands(Desk):
     cdef object trace, rows, mail, now
     cdef Durations durations
     cdef double now_s, latency_s, bandwidth_bps, cancel_lag_s, unit_cost
-    cdef Py_ssize_t cores
+    cdef Py_ssize_t cores, cost_at, inputs_at, draw_at
     cdef bint aside, tracing
+    # Entries that have happened, to be used again.
+    cdef list letters, jobs
+    # The last receiver that was looked up, as many send to one.
+    cdef object last_to
+    cdef Machine last_machine
+
+    cdef Letter letter(self, Machine sender, Machine to, object message, Plan plan, Py_ssize_t size)
+    cdef Burst burst(self, Machine sender, tuple to, object message, Plan plan, Py_ssize_t size)
+    cdef Job job(self, Machine machine, object tag, object task, object draw, int64_t number, int64_t generation)
+    cdef Timer timer(self, Machine machine, object name, double after_s, int64_t generation)
 
     # What becomes of an effect later.
     cdef int arrive(
@@ -56,14 +69,15 @@ cdef class Hands(Desk):
 
     cdef int note(self, tuple row) except -1
     cdef object time(self)
-    cdef int send(self, Machine machine, Machine to, object message, Plan plan, Py_ssize_t size) except -1
+    cdef int send(self, Letter letter) except -1
+    cdef int send_as(self, Machine machine, object effect, object to) except -1
     cdef double left(self, Machine machine, Machine to, Py_ssize_t size) except? -1
-    cdef int broadcast(self, Machine machine, tuple to, object message, Plan plan, Py_ssize_t size) except -1
-    cdef int set_timer(self, Machine machine, object name, double after_s, int64_t generation) except -1
+    cdef int broadcast(self, Burst burst) except -1
+    cdef int set_timer(self, Timer timer) except -1
     cdef int cancel_timer(self, Machine machine, object name) except -1
-    cdef int compute(self, Machine machine, object tag, object task, object draw, int64_t generation) except -1
+    cdef int compute(self, Job job) except -1
     cdef int occupy(self, Machine machine, Job job) except -1
-    cdef double duration(self, Machine machine, object draw, double load) except? -1
+    cdef double duration(self, Machine machine, Job job) except? -1
     cdef int fill(self, Machine machine) except -1
     cdef Job taken(self, Machine machine, int64_t generation)
     cdef int cancel(self, Machine machine, object tag, int64_t generation) except -1

@@ -14,14 +14,19 @@ cimport cython
 cdef extern from "Python.h":
     int PyObject_IS_GC(PyObject* object) noexcept
     void PyObject_GC_UnTrack(PyObject* object) noexcept
+    Py_ssize_t Py_REFCNT(PyObject* object) noexcept
+    long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
 
 
 from emuml._kernels.events cimport QUEUED, Place, key_of
-from emuml._kernels.messages cimport plan_for
+from emuml._kernels.messages cimport offset_of, plan_for, slot
 
 cdef enum:
     NORMAL = 1
     TIMER = 2
+    SPARE_MOST = 16384  # entries of a kind that are kept to be used again
+
+cdef int64_t NUMBER_MOST = <int64_t>1 << 62
 
 
 @cython.no_gc
@@ -29,7 +34,12 @@ cdef class Letter(Entry):
     """A message on its way; the one with number 0 of a broadcast stands for all of it."""
 
     cdef int fire(self) except -1:
-        return (<Hands>self.sender.post).arrive(self.sender, self.to, self.message, self.plan, self.size, self.left_s, self.life)
+        cdef Hands post = <Hands>self.sender.post
+        post.arrive(self.sender, self.to, self.message, self.plan, self.size, self.left_s, self.life)
+        self.message = None
+        if Py_REFCNT(<PyObject*>self) == 1 and len(post.letters) < SPARE_MOST:
+            post.letters.append(self)
+        return 0
 
 
 @cython.no_gc
@@ -76,7 +86,18 @@ cdef class Job(Entry):
     """A task in a slot, or one that waits for a slot."""
 
     cdef int fire(self) except -1:
-        return (<Hands>self.machine.post).finish(self)
+        cdef Hands post = <Hands>self.machine.post
+        post.finish(self)
+        if Py_REFCNT(<PyObject*>self) == 1 and len(post.jobs) < SPARE_MOST:
+            self.tag = None
+            self.task = None
+            self.draw = None
+            post.jobs.append(self)
+        return 0
+
+    cdef object drawn(self):
+        """Return the draw: the place of its duration among the node's."""
+        return self.number if self.draw is None else self.draw
 
 
 cdef class Hands(Desk):
@@ -94,7 +115,8 @@ cdef class Hands(Desk):
         self.now_s = -1.0
         self.tracing = self.trace.on
         self.rows = self.trace.rows if self.trace.plain else None
-        self.by_role = {}
+        self.cost_at, self.inputs_at, self.draw_at = [offset_of(self.task_class, name) for name in ("cost", "inputs", "draw")]
+        self.letters, self.jobs, self.by_role = [], [], {}
         for role in self.role_numbers:
             self.by_role[role] = tuple([machines[id] for id in self.directory.roster.of(role)])
 
@@ -130,23 +152,56 @@ cdef class Hands(Desk):
             self.now = self.now_s
         return self.now
 
-    cdef int send(self, Machine machine, Machine to, object message, Plan plan, Py_ssize_t size) except -1:
-        cdef Letter letter
+    cdef Letter letter(self, Machine sender, Machine to, object message, Plan plan, Py_ssize_t size):
+        cdef Letter letter = <Letter>self.letters.pop() if self.letters else Letter.__new__(Letter)
+        letter.sender = sender
+        letter.to = to
+        letter.message = message
+        letter.plan = plan
+        letter.size = size
+        return letter
+
+    cdef Burst burst(self, Machine sender, tuple to, object message, Plan plan, Py_ssize_t size):
+        cdef Burst burst = Burst.__new__(Burst)
+        burst.sender, burst.to, burst.message, burst.plan, burst.size = sender, to, message, plan, size
+        return burst
+
+    cdef Job job(self, Machine machine, object tag, object task, object draw, int64_t number, int64_t generation):
+        """Return a task to be run; ``number`` counts where ``draw`` is None."""
+        cdef Job job = <Job>self.jobs.pop() if self.jobs else Job.__new__(Job)
+        cdef int overflow = 0
+        job.machine = machine
+        job.tag = tag
+        job.task = task
+        job.draw = draw
+        job.generation = generation
+        if draw is not None:
+            number = PyLong_AsLongLongAndOverflow(draw, &overflow) if type(draw) is int else -1
+            if overflow or not 0 <= number < NUMBER_MOST:
+                number = -1
+        job.number = number
+        return job
+
+    cdef Timer timer(self, Machine machine, object name, double after_s, int64_t generation):
+        cdef Timer timer = Timer.__new__(Timer)
+        timer.machine, timer.name, timer.after_s, timer.generation = machine, name, after_s, generation
+        return timer
+
+    cdef int send(self, Letter letter) except -1:
+        cdef Machine machine = letter.sender, to = letter.to
         cdef double at
         if self.aside:
-            self.mail.send(machine, to.id, message, size)
+            self.mail.send(machine, to.id, letter.message, letter.size)
             return 0
         if self.tracing:
-            self.note((self.time(), machine.name, "send", to.name, plan.name, size))
-        letter = Letter.__new__(Letter)
-        letter.sender, letter.to, letter.message, letter.plan, letter.size = machine, to, message, plan, size
+            self.note((self.time(), machine.name, "send", to.name, letter.plan.name, letter.size))
         letter.life = machine.incarnation
         at = letter.left_s = self.core.now_s
         if to is not machine:
             if self.bandwidth_bps:
-                at = letter.left_s = self.left(machine, to, size)
+                at = letter.left_s = self.left(machine, to, letter.size)
             at += self.latency_s
-        return self.core.push(at, NORMAL, letter)
+        return self.core.push_behind(at, NORMAL, letter)
 
     cdef double left(self, Machine machine, Machine to, Py_ssize_t size) except? -1:
         """Return when a message has left its interface, and keep that."""
@@ -156,48 +211,44 @@ cdef class Hands(Desk):
         free[link] = begins = begins + <double>(8 * size) / self.bandwidth_bps
         return begins
 
-    cdef int broadcast(self, Machine machine, tuple to, object message, Plan plan, Py_ssize_t size) except -1:
-        cdef Burst burst
-        cdef Machine receiver
+    cdef int broadcast(self, Burst burst) except -1:
+        cdef Machine machine = burst.sender, receiver
         if self.aside or self.bandwidth_bps:
-            for receiver in to:
-                self.send(machine, receiver, message, plan, size)
+            for receiver in burst.to:
+                self.send(self.letter(machine, receiver, burst.message, burst.plan, burst.size))
             return 0
         if self.tracing:
-            for receiver in to:
-                self.note((self.time(), machine.name, "send", receiver.name, plan.name, size))
-        burst = Burst.__new__(Burst)
-        burst.sender, burst.to, burst.message, burst.plan, burst.size = machine, to, message, plan, size
+            for receiver in burst.to:
+                self.note((self.time(), machine.name, "send", receiver.name, burst.plan.name, burst.size))
         burst.life, burst.left_s, burst.number = machine.incarnation, self.core.now_s, self.core.number
         burst.at_s = self.core.now_s + self.latency_s
-        self.core.push(burst.at_s, NORMAL, burst)
-        self.core.number += PyTuple_GET_SIZE(to) - 1
+        self.core.push_behind(burst.at_s, NORMAL, burst)
+        self.core.number += PyTuple_GET_SIZE(burst.to) - 1
         return 0
 
-    cdef int set_timer(self, Machine machine, object name, double after_s, int64_t generation) except -1:
-        cdef Timer timer
+    cdef int set_timer(self, Timer timer) except -1:
+        cdef Machine machine = timer.machine
         if self.tracing:
-            self.note((self.time(), machine.name, "set_timer", name, after_s))
+            self.note((self.time(), machine.name, "set_timer", timer.name, timer.after_s))
         timers = machine.timers
-        old = timers.get(name)
+        old = timers.get(timer.name)
         if old is not None:
             self.core.drop(<Entry>old)
-        timer = Timer.__new__(Timer)
-        timer.machine, timer.name, timer.life, timer.generation = machine, name, machine.incarnation, generation
-        timers[name] = timer
-        return self.core.push(self.core.now_s + after_s, TIMER, timer)
+        timer.life = machine.incarnation
+        timers[timer.name] = timer
+        return self.core.push(self.core.now_s + timer.after_s, TIMER, timer)
 
     cdef int cancel_timer(self, Machine machine, object name) except -1:
         if self.tracing:
             self.note((self.time(), machine.name, "cancel_timer", name))
         return self.core.drop(<Entry>machine.armed.pop(name))
 
-    cdef int compute(self, Machine machine, object tag, object task, object draw, int64_t generation) except -1:
-        cdef Job job = Job.__new__(Job)
+    cdef int compute(self, Job job) except -1:
+        cdef Machine machine = job.machine
+        job.load = <double>slot(job.task, self.cost_at, "cost") / self.unit_cost
+        job.life = machine.incarnation
         if self.tracing:
-            self.note((self.time(), machine.name, "compute", tag, draw, <double>task.cost / self.unit_cost))
-        job.machine, job.tag, job.task, job.draw = machine, tag, task, draw
-        job.life, job.generation = machine.incarnation, generation
+            self.note((self.time(), machine.name, "compute", job.tag, job.drawn(), job.load))
         if machine.busy < self.cores and not machine.waiting:
             return self.occupy(machine, job)
         if machine.waiting is None:
@@ -207,12 +258,12 @@ cdef class Hands(Desk):
 
     cdef int occupy(self, Machine machine, Job job) except -1:
         """Begin a task in a free slot."""
-        cdef double load = <double>job.task.cost / self.unit_cost, seconds = 0.0
+        cdef double seconds = 0.0
         machine.busy += 1
         if machine.worker >= 0:
-            seconds = self.duration(machine, job.draw, load)
+            seconds = self.duration(machine, job)
         if self.tracing:
-            self.note((self.time(), machine.name, "begin", job.tag, job.draw))
+            self.note((self.time(), machine.name, "begin", job.tag, job.drawn()))
         if machine.job is None:
             machine.job, machine.job_generation = job, job.generation
         else:
@@ -221,15 +272,15 @@ cdef class Hands(Desk):
             machine.jobs[job.generation] = job
         return self.core.push(self.core.now_s + seconds, NORMAL, job)
 
-    cdef double duration(self, Machine machine, object draw, double load) except? -1:
+    cdef double duration(self, Machine machine, Job job) except? -1:
         cdef double seconds
-        if self.durations is not None and type(draw) is int and 0 <= draw < 1 << 62:
-            seconds = self.durations.find(draw, load, machine.worker)
+        if self.durations is not None and job.number >= 0:
+            seconds = self.durations.find(job.number, job.load, machine.worker)
             if seconds >= 0:
                 return seconds
         if machine.law is None:
             machine.law = self.emulator._law(machine.id)
-        return machine.law(draw, load)
+        return machine.law(job.drawn(), job.load)
 
     cdef int fill(self, Machine machine) except -1:
         while machine.waiting and machine.busy < self.cores:
@@ -270,17 +321,21 @@ cdef class Hands(Desk):
 
     def execute_send(self, Machine machine, effect):
         """Send as the Python effect says."""
-        self.send(machine, self.machines[effect.to], effect.message, plan_for(effect.message), effect.size_bytes)
+        self.send_as(machine, effect, effect.to)
 
     def execute_broadcast(self, Machine machine, effect):
         """Send to several as the Python effect says."""
         for to in effect.to:
-            self.send(machine, self.machines[to], effect.message, plan_for(effect.message), effect.size_bytes)
+            self.send_as(machine, effect, to)
+
+    cdef int send_as(self, Machine machine, object effect, object to) except -1:
+        message = effect.message
+        return self.send(self.letter(machine, <Machine>self.machines[to], message, plan_for(message), effect.size_bytes))
 
     def execute_set_timer(self, Machine machine, effect):
         """Arm a timer as the Python effect says."""
-        self.set_timer(machine, effect.name, effect.after_s, effect.generation)
+        self.set_timer(self.timer(machine, effect.name, effect.after_s, effect.generation))
 
     def execute_compute(self, Machine machine, effect):
         """Queue a task as the Python effect says."""
-        self.compute(machine, effect.tag, effect.task, effect.draw, effect.generation)
+        self.compute(self.job(machine, effect.tag, effect.task, effect.draw, 0, effect.generation))

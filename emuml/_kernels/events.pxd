@@ -18,6 +18,7 @@ cdef class Core(Queue):
     # Calls: entries that can be cancelled (drop). A kernel that takes schedule numbers of its own puts entries with
     # ``number`` and ``key_of``.
     cdef int push(self, double at, int priority, Entry entry) except -1
+    cdef int push_behind(self, double at, int priority, Entry entry) except -1
 
     # Events: entries that cannot be cancelled; ``delay`` is what ``after`` and ``whole`` were made from.
     cdef int due(self, Entry event, int priority) except -1

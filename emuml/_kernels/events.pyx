@@ -183,7 +183,7 @@ cdef class Core(Queue):
         cdef bint whole
         cdef double when = number_of(at, &whole)
         call.function, call.args, call.name = function, args, ""
-        push_key(self, when, next_key(self, priority, True, whole), call)
+        push_key(self, when, next_key(self, priority, True, whole), call, False)
         return call
 
     def cancel(self, Entry call not None):
@@ -229,7 +229,11 @@ cdef class Core(Queue):
 
     cdef int push(self, double at, int priority, Entry entry) except -1:
         """Put a call with the next schedule number into the queue; what is in it already cannot be put again."""
-        return push_key(self, at, next_key(self, priority, True, False), entry)
+        return push_key(self, at, next_key(self, priority, True, False), entry, False)
+
+    cdef int push_behind(self, double at, int priority, Entry entry) except -1:
+        """Do as ``push`` with one of many calls that are due in the order in which they are pushed."""
+        return push_key(self, at, next_key(self, priority, True, False), entry, True)
 
     cdef int due(self, Entry event, int priority) except -1:
         """Schedule an event for this instant."""
@@ -287,12 +291,15 @@ cdef inline int64_t next_key(Core core, int priority, bint call, bint whole) exc
     return key_of(priority, number, call, whole)
 
 
-cdef inline int push_key(Core core, double at, int64_t key, Entry entry) except -1:
+cdef inline int push_key(Core core, double at, int64_t key, Entry entry, bint behind) except -1:
     if entry.bits & QUEUED:
         raise RuntimeError(f"{entry!r} is in the queue already")
     if not at >= core.now_s:
         raise ValueError(f"a call at {at}, which is not at or after the time {core.now_s}")
-    core.put(at, key, <PyObject *>entry)
+    if behind:
+        core.put_behind(at, key, <PyObject *>entry)
+    else:
+        core.put(at, key, <PyObject *>entry)
     entry.bits |= QUEUED
     entry.dead = False
     core.live += 1

@@ -1,6 +1,7 @@
 """Machines, lives and the records of effects, for the kernels that hand over events and execute effects."""
 
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint32_t
 
 from emuml._kernels.events cimport Entry
@@ -12,13 +13,10 @@ cdef enum:
 
 
 cdef struct Record:
-    # One effect; the references are owned.
+    # One effect; the reference is owned.
     int kind
     int64_t number
-    double after_s
-    PyObject* one
-    PyObject* two
-    PyObject* three
+    PyObject* what
 
 
 cdef class Desk:
@@ -29,9 +27,7 @@ cdef class Desk:
     cdef object task_class
     cdef Record* records
     cdef Py_ssize_t used, room
-    cdef int record(
-        self, int kind, int64_t number, double after_s, PyObject* one, PyObject* two, PyObject* three
-    ) except -1
+    cdef int widen(self) except -1
     cdef int drop_records(self, Py_ssize_t begin) except -1
 
 
@@ -66,10 +62,32 @@ cdef class Life:
     cdef dict own_peers, rare_received, rare_sent
     cdef uint32_t* counts  # received and sent, by message class
     cdef Py_ssize_t counted
-    cdef int count(self, Py_ssize_t index, bint sent, Py_ssize_t times) except -1
+    cdef int widen(self, Py_ssize_t index) except -1
+    cdef int64_t armed(self, object name) except -1
+    cdef int64_t begun(self, object tag) except -1
     cdef bint has_task(self, object tag) except -1
     cdef int64_t end_task(self, object tag) except -1
     cdef dict counted_messages(self, bint sent)
 
 
 cdef object tools()
+
+
+cdef inline int record(Desk desk, int kind, object what, int64_t number) except -1:
+    """Record an effect, to be executed when the handler has returned."""
+    cdef Record* row
+    if desk.used == desk.room:
+        desk.widen()
+    row = &desk.records[desk.used]
+    row.kind, row.what, row.number = kind, <PyObject*>what, number
+    Py_INCREF(what)
+    desk.used += 1
+    return 0
+
+
+cdef inline int count(Life life, Py_ssize_t index, bint sent, Py_ssize_t times) except -1:
+    """Count messages of a class that were sent or received."""
+    if index >= life.counted:
+        life.widen(index)
+    life.counts[2 * index + sent] += <uint32_t>times
+    return 0

@@ -5,7 +5,7 @@ A worker that waits costs a few hundred bytes: the node object, its machine and 
 """
 
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
-from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.ref cimport Py_DECREF
 from libc.string cimport memset
 
 cdef object above = None  # emuml.des.delivery
@@ -50,34 +50,22 @@ cdef class Desk:
         """Return the number of a role."""
         return self.role_numbers[role]
 
-    cdef int record(self, int kind, int64_t number, double after_s, PyObject* one, PyObject* two, PyObject* three) except -1:
-        cdef Record* wider
-        cdef Record* row
-        if self.used == self.room:
-            wider = <Record*>PyMem_Realloc(self.records, (2 * self.room + 64) * sizeof(Record))
-            if wider == NULL:
-                raise MemoryError
-            self.records, self.room = wider, 2 * self.room + 64
-        row = &self.records[self.used]
-        row.kind, row.number, row.after_s, row.one, row.two, row.three = kind, number, after_s, one, two, three
-        Py_INCREF(<object>one)
-        if two != NULL:
-            Py_INCREF(<object>two)
-        if three != NULL:
-            Py_INCREF(<object>three)
-        self.used += 1
+    cdef int widen(self) except -1:
+        """Make room for more records."""
+        cdef Record* wider = <Record*>PyMem_Realloc(self.records, (2 * self.room + 64) * sizeof(Record))
+        if wider == NULL:
+            raise MemoryError
+        self.records, self.room = wider, 2 * self.room + 64
         return 0
 
     def append(self, effect):
         """Record a rare effect, or one that needed Python."""
-        self.record(OTHER, 0, 0.0, <PyObject*>effect, NULL, NULL)
+        record(self, OTHER, effect, 0)
 
     cdef int drop_records(self, Py_ssize_t begin) except -1:
         while self.used > begin:
             self.used -= 1
-            Py_XDECREF(self.records[self.used].one)
-            Py_XDECREF(self.records[self.used].two)
-            Py_XDECREF(self.records[self.used].three)
+            Py_DECREF(<object>self.records[self.used].what)
         return 0
 
 
@@ -159,15 +147,13 @@ cdef class Life:
     def __dealloc__(self):
         PyMem_Free(self.counts)
 
-    cdef int count(self, Py_ssize_t index, bint sent, Py_ssize_t times) except -1:
-        cdef uint32_t* wider
-        if index >= self.counted:
-            wider = <uint32_t*>PyMem_Realloc(self.counts, 2 * (index + 1) * sizeof(uint32_t))
-            if wider == NULL:
-                raise MemoryError
-            memset(wider + 2 * self.counted, 0, 2 * (index + 1 - self.counted) * sizeof(uint32_t))
-            self.counts, self.counted = wider, index + 1
-        self.counts[2 * index + sent] += <uint32_t>times
+    cdef int widen(self, Py_ssize_t index) except -1:
+        """Make room for the counts of a message class."""
+        cdef uint32_t* wider = <uint32_t*>PyMem_Realloc(self.counts, 2 * (index + 1) * sizeof(uint32_t))
+        if wider == NULL:
+            raise MemoryError
+        memset(wider + 2 * self.counted, 0, 2 * (index + 1 - self.counted) * sizeof(uint32_t))
+        self.counts, self.counted = wider, index + 1
         return 0
 
     # What the Python code of contexts and reports asks for.
@@ -270,12 +256,20 @@ cdef class Life:
 
     def arm(self, name):
         """Give a timer a new generation."""
-        self.generation += 1
-        self.timers[name] = self.generation
-        return self.generation
+        return self.armed(name)
 
     def begin(self, tag):
         """Register a live task and return its generation."""
+        return self.begun(tag)
+
+    cdef int64_t armed(self, object name) except -1:
+        if self.named is None:
+            self.named = {}
+        self.generation += 1
+        self.named[name] = self.generation
+        return self.generation
+
+    cdef int64_t begun(self, object tag) except -1:
         self.generation += 1
         self.started += 1
         if self.tag is None:

@@ -1,3 +1,8 @@
+"""Plans of message classes, and places of attributes, for the kernels that send messages."""
+
+from cpython.object cimport PyObject
+
+
 cdef class Plan:
     cdef readonly str name
     cdef readonly Py_ssize_t index
@@ -16,3 +21,12 @@ cdef class Plan:
 
 cdef Plan plan_for(object message)
 cdef Plan known_plan(object message)
+cdef Py_ssize_t offset_of(object kind, str name)
+
+
+cdef inline object slot(object thing, Py_ssize_t offset, str name):
+    """Return what an attribute holds whose place in an object is ``offset_of`` its class; 0 is no place."""
+    cdef PyObject* value = NULL
+    if offset:
+        value = (<PyObject**>(<char*><PyObject*>thing + offset))[0]
+    return getattr(thing, name) if value == NULL else <object>value

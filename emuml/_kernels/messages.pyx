@@ -22,6 +22,7 @@ cdef extern from "Python.h":
         Py_ssize_t offset
     ctypedef struct PyMemberDescrObject:
         PyMemberDef* d_member
+    PyObject* Py_TYPE(object thing)
     int PyUnicode_IS_ASCII(object text)
     Py_ssize_t PyUnicode_GET_LENGTH(object text)
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
@@ -35,6 +36,7 @@ cdef enum:
     META_BYTES_MAX = 1048576
     SEGMENTS_MAX = 4096
     DIMENSIONS_MAX = 32
+    RECENT = 64
     # Their codes stand in descrobject.h; a field that is no object of a slot is left to Python.
     T_OBJECT = 6
     T_OBJECT_EX = 16
@@ -42,6 +44,8 @@ cdef enum:
 CODES = {"int": INT, "float": FLOAT, "bool": BOOL, "str": TEXT, "bytes": BYTES, "array": ARRAY}
 
 cdef dict _plans = {}
+cdef PyObject* _kinds[RECENT]  # classes that were asked for, and their plans, as there are few of them
+cdef PyObject* _recent[RECENT]
 cdef dict _dtypes = {}  # dtype -> (bytes of its name on the wire, bytes of an item); values of arrays have few
 cdef object _analysed = None, _refuse = None, _array = None, _deferred = None, _named = None
 
@@ -90,7 +94,7 @@ cdef class Plan:
             raise MemoryError
         for place, (name, code, _) in enumerate(fields):
             self.codes[place] = CODES.get(code, OTHER)
-            self.offsets[place] = _offset(kind, name)
+            self.offsets[place] = offset_of(kind, name)
             if self.offsets[place] == 0:
                 self.codes[place] = OTHER
             self.sized &= self.codes[place] != OTHER
@@ -193,8 +197,8 @@ cdef object _described(object dtype):
     return found
 
 
-cdef Py_ssize_t _offset(object kind, str name):
-    """Return where a field lies in an object, or 0."""
+cdef Py_ssize_t offset_of(object kind, str name):
+    """Return where an attribute lies in an object, or 0."""
     cdef PyMemberDef* member
     descriptor = getattr(kind, name, None)
     if type(descriptor) is not MemberDescriptorType:
@@ -234,15 +238,23 @@ cdef Py_ssize_t _array_head(Py_ssize_t count):
 
 cdef Plan known_plan(object message):
     """Return the plan of a message, or None of what is none: a message was checked when it was made."""
-    cdef PyObject* found = PyDict_GetItem(_plans, type(message))
-    return None if found == NULL else <Plan>found
+    cdef PyObject* kind = <PyObject*>Py_TYPE(message)
+    cdef size_t place = (<size_t>kind >> 5) % RECENT
+    cdef PyObject* found
+    if _kinds[place] == kind:
+        return <Plan>_recent[place]
+    found = PyDict_GetItem(_plans, <object>kind)
+    if found == NULL:
+        return None
+    _kinds[place], _recent[place] = kind, found  # borrowed: what is in _plans stays there
+    return <Plan>found
 
 
 cdef Plan plan_for(object message):
     """Return the plan of a message's class, made when it is first asked for."""
-    cdef PyObject* found = PyDict_GetItem(_plans, type(message))
-    if found != NULL:
-        return <Plan>found
+    cdef Plan plan = known_plan(message)
+    if plan is not None:
+        return plan
     plan = Plan(type(message))
     _plans[type(message)] = plan
     return plan

@@ -32,11 +32,12 @@ cdef class Queue:
     cdef readonly Py_ssize_t live, dead  # calls that will happen; cancelled ones that are still in the queue
     cdef Place *heap
     cdef Py_ssize_t size, room
-    cdef Place *ring  # what happens now and was scheduled for now, in schedule order
+    cdef Place *ring  # what comes in the order in which it was scheduled: what is due now, and messages
     cdef Py_ssize_t first, count, ring_room
     cdef public object _active_proc  # here, because only a class with references is looked into by the collector
 
     cdef int put(self, double at, int64_t key, PyObject *entry) except -1
+    cdef int put_behind(self, double at, int64_t key, PyObject *entry) except -1
     cdef bint take(self, Place *place) noexcept
     cdef Place *head(self) noexcept
     cdef double next_s(self)

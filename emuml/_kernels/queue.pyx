@@ -1,6 +1,6 @@
-"""The queue of events: a 4-ary heap of (time, key, entry) beside a ring for what is scheduled for this very instant.
+"""The queue of events: a 4-ary heap of (time, key, entry) beside a ring for what comes in the order of scheduling.
 
-Both are ordered by time, then key, and a key is (priority, schedule number): so the order is that of SimPy's queue.
+The ring takes what is due at this very instant, and messages, which take equally long. Both are ordered by time, then key, and a key is (priority, schedule number): so the order is that of SimPy's queue.
 """
 
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
@@ -38,7 +38,7 @@ cdef class Entry:
 
 
 cdef class Queue:
-    """What is to happen, and the present: what is due at once goes to the ring."""
+    """What is to happen, and the present."""
 
     def __dealloc__(self):
         drain(self)
@@ -58,22 +58,22 @@ cdef class Queue:
     cdef int put(self, double at, int64_t key, PyObject *entry) except -1:
         """Own a reference to ``entry`` and put it where its time and key belong."""
         cdef Place place
-        cdef Place *last
-        place.at, place.key, place.entry = at, key, entry
-        # What is due now, in the class of most events, comes after all that the ring holds.
+        # What is due now, in the class of most events, comes after all that the ring holds, unless that is later.
         if at == self.now_s and key >> SHIFT == NORMAL:
-            last = NULL if self.count == 0 else in_ring(self, self.count - 1)
-            if last is NULL or precedes(last, &place):
-                if self.count == self.ring_room:
-                    widen_ring(self)
-                self.count += 1
-                in_ring(self, self.count - 1)[0] = place
-                Py_INCREF(<object>entry)
-                return 0
-        if self.size == self.room:
-            widen_heap(self)
-        sift_up(self.heap, self.size, place)
-        self.size += 1
+            return self.put_behind(at, key, entry)
+        place.at, place.key, place.entry = at, key, entry
+        return into_heap(self, place)
+
+    cdef int put_behind(self, double at, int64_t key, PyObject *entry) except -1:
+        """Do as ``put`` with what probably comes after all that the ring holds: it takes no search there."""
+        cdef Place place
+        place.at, place.key, place.entry = at, key, entry
+        if self.count and not precedes(in_ring(self, self.count - 1), &place):
+            return into_heap(self, place)
+        if self.count == self.ring_room:
+            widen_ring(self)
+        self.count += 1
+        in_ring(self, self.count - 1)[0] = place
         Py_INCREF(<object>entry)
         return 0
 
@@ -175,6 +175,15 @@ cdef int compact(Queue queue) except -1:
     for entry in gone:
         (<Entry>entry).bits &= ~<uint32_t>QUEUED
     queue.dead = 0
+    return 0
+
+
+cdef inline int into_heap(Queue queue, Place place) except -1:
+    if queue.size == queue.room:
+        widen_heap(queue)
+    sift_up(queue.heap, queue.size, place)
+    queue.size += 1
+    Py_INCREF(<object>place.entry)
     return 0
 
 
