@@ -69,7 +69,8 @@ cdef class Post(Hands):
         for machine in self.machines.values():
             machine.post, machine.job, machine.jobs, machine.waiting, machine.armed = None, None, None, None, None
         self.machines, self.by_role, self.last_task, self.last_result = {}, {}, None, None
-        self.letters, self.jobs, self.last_to, self.last_machine, self.spare = [], [], None, None, None
+        self.spare = None
+        self.clear_away()
 
     def stand_aside(self):
         """From now on, messages take the Python path, which knows sessions and faults."""

@@ -1,11 +1,18 @@
 """Effects of messages, timers and tasks, for the kernel that hands over what comes of them."""
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
 from emuml._kernels.durations cimport Durations
 from emuml._kernels.events cimport Core, Entry
 from emuml._kernels.lives cimport Desk, Machine
 from emuml._kernels.messages cimport Plan
+
+
+cdef struct Pile:
+    # Entries that have happened, to be used again; the references are owned.
+    PyObject** rows
+    Py_ssize_t used, room
 
 
 cdef class Letter(Entry):
@@ -49,12 +56,12 @@ cdef class Hands(Desk):
     cdef double now_s, latency_s, bandwidth_bps, cancel_lag_s, unit_cost
     cdef Py_ssize_t cores, cost_at, inputs_at, draw_at
     cdef bint aside, tracing
-    # Entries that have happened, to be used again.
-    cdef list letters, jobs
+    cdef Pile letters, jobs
     # The last receiver that was looked up, as many send to one.
     cdef object last_to
     cdef Machine last_machine
 
+    cdef int clear_away(self) except -1
     cdef Letter letter(self, Machine sender, Machine to, object message, Plan plan, Py_ssize_t size)
     cdef Burst burst(self, Machine sender, tuple to, object message, Plan plan, Py_ssize_t size)
     cdef Job job(self, Machine machine, object tag, object task, object draw, int64_t number, int64_t generation)

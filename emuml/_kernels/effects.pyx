@@ -5,7 +5,9 @@ Schedule numbers are taken in the order of the Python path, so that ties fall eq
 """
 
 from cpython.list cimport PyList_Append
+from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
 cimport cython
@@ -29,6 +31,38 @@ cdef enum:
 cdef int64_t NUMBER_MOST = <int64_t>1 << 62
 
 
+cdef inline int lay_down(Pile* pile, Entry entry) except -1:
+    """Keep an entry that has happened, unless there are many or somebody else has it."""
+    cdef PyObject** wider
+    if Py_REFCNT(<PyObject*>entry) != 1 or pile.used == SPARE_MOST:
+        return 0
+    if pile.used == pile.room:
+        wider = <PyObject**>PyMem_Realloc(pile.rows, (2 * pile.room + 64) * sizeof(PyObject*))
+        if wider == NULL:
+            raise MemoryError
+        pile.rows, pile.room = wider, 2 * pile.room + 64
+    Py_INCREF(entry)
+    pile.rows[pile.used] = <PyObject*>entry
+    pile.used += 1
+    return 0
+
+
+cdef inline object picked(Pile* pile):
+    """Take an entry from a pile that has one."""
+    pile.used -= 1
+    entry = <object>pile.rows[pile.used]
+    Py_DECREF(entry)
+    return entry
+
+
+cdef int drop_pile(Pile* pile) except -1:
+    while pile.used:
+        picked(pile)
+    PyMem_Free(pile.rows)
+    pile.rows, pile.room = NULL, 0
+    return 0
+
+
 @cython.no_gc
 cdef class Letter(Entry):
     """A message on its way; the one with number 0 of a broadcast stands for all of it."""
@@ -37,9 +71,7 @@ cdef class Letter(Entry):
         cdef Hands post = <Hands>self.sender.post
         post.arrive(self.sender, self.to, self.message, self.plan, self.size, self.left_s, self.life)
         self.message = None
-        if Py_REFCNT(<PyObject*>self) == 1 and len(post.letters) < SPARE_MOST:
-            post.letters.append(self)
-        return 0
+        return lay_down(&post.letters, self)
 
 
 @cython.no_gc
@@ -88,12 +120,10 @@ cdef class Job(Entry):
     cdef int fire(self) except -1:
         cdef Hands post = <Hands>self.machine.post
         post.finish(self)
-        if Py_REFCNT(<PyObject*>self) == 1 and len(post.jobs) < SPARE_MOST:
-            self.tag = None
-            self.task = None
-            self.draw = None
-            post.jobs.append(self)
-        return 0
+        self.tag = None
+        self.task = None
+        self.draw = None
+        return lay_down(&post.jobs, self)
 
     cdef object drawn(self):
         """Return the draw: the place of its duration among the node's."""
@@ -116,9 +146,19 @@ cdef class Hands(Desk):
         self.tracing = self.trace.on
         self.rows = self.trace.rows if self.trace.plain else None
         self.cost_at, self.inputs_at, self.draw_at = [offset_of(self.task_class, name) for name in ("cost", "inputs", "draw")]
-        self.letters, self.jobs, self.by_role = [], [], {}
+        self.by_role = {}
         for role in self.role_numbers:
             self.by_role[role] = tuple([machines[id] for id in self.directory.roster.of(role)])
+
+    def __dealloc__(self):
+        self.clear_away()
+
+    cdef int clear_away(self) except -1:
+        """Give up the entries that are kept, and with them what they lead to."""
+        drop_pile(&self.letters)
+        drop_pile(&self.jobs)
+        self.last_to, self.last_machine = None, None
+        return 0
 
     cdef int arrive(
         self, Machine sender, Machine to, object message, Plan plan, Py_ssize_t size, double left_s, int64_t life
@@ -153,7 +193,7 @@ cdef class Hands(Desk):
         return self.now
 
     cdef Letter letter(self, Machine sender, Machine to, object message, Plan plan, Py_ssize_t size):
-        cdef Letter letter = <Letter>self.letters.pop() if self.letters else Letter.__new__(Letter)
+        cdef Letter letter = <Letter>picked(&self.letters) if self.letters.used else Letter.__new__(Letter)
         letter.sender = sender
         letter.to = to
         letter.message = message
@@ -168,7 +208,7 @@ cdef class Hands(Desk):
 
     cdef Job job(self, Machine machine, object tag, object task, object draw, int64_t number, int64_t generation):
         """Return a task to be run; ``number`` counts where ``draw`` is None."""
-        cdef Job job = <Job>self.jobs.pop() if self.jobs else Job.__new__(Job)
+        cdef Job job = <Job>picked(&self.jobs) if self.jobs.used else Job.__new__(Job)
         cdef int overflow = 0
         job.machine = machine
         job.tag = tag

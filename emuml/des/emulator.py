@@ -147,13 +147,13 @@ class Emulator:
         for process in self.beside:
             self.env.process(process(self.env, self.cluster))
         try:
-            with settled(len(self.machines)):
-                self.faults.schedule()
-                self._start_all()
-                self._loop(float("inf") if until_s is None else until_s)
-        except RunFailed as error:
-            self.result.error = error
-        try:
+            try:
+                with settled(len(self.machines)):
+                    self.faults.schedule()
+                    self._start_all()
+                    self._loop(float("inf") if until_s is None else until_s)
+            except RunFailed as error:
+                self.result.error = error
             return self._finish(time.perf_counter() - began)
         finally:
             if self.post is not None:
