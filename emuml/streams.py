@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from emuml import _kernels
+from emuml._kernels.reference_tails import normals_of
 from emuml.errors import UserError
 
 _WORD = (1 << 64) - 1
@@ -170,6 +171,20 @@ def unit_exponential_at(key: int, positions: ArrayLike) -> NDArray[np.float64]:
     out = np.empty(flat.shape, np.float64)
     _kernels.unit_exponentials(key & _WORD, key >> 64, flat, out)
     return out.reshape(shape)
+
+
+def normal_at(key: int, positions: ArrayLike) -> NDArray[np.float64]:
+    """Return standard normal numbers at many positions, quantiles of the words there; see :func:`words_at`.
+
+    Examples
+    --------
+    >>> float(normal_at(stream_key(7, "", "code/0"), [0])[0])
+    -0.9596528756768682
+    """
+    words = words_at(key, positions)
+    out = np.empty(words.shape, np.float64)
+    normals_of(words, out)
+    return out
 
 
 def subset_at(key: int, rows: int, size: int) -> NDArray[np.int64]:

@@ -1,11 +1,14 @@
 """What must hold for every gradient code, as assertions: the tests apply them to ours, the mutants to wrong ones."""
 
+import math
 from fractions import Fraction
 from itertools import combinations
 from math import comb
 
 import numpy as np
 import pytest
+
+from emuml.protocols.gradient_coding.decoders.conditioning import error_bound
 
 ERASUREHEAD_MEANS = {
     # Seconds per round over 100 rounds of the delays below, under cancellation: (replication, collect) -> mean.
@@ -101,6 +104,58 @@ def check_decoding(code, received):
     met = tuple(j for j, group in enumerate(code.groups) if set(group) & set(received))
     assert decoding.covered == met
     return least
+
+
+def check_linear_decoding(code, received):
+    """Error and gain are those of the weights; no weights do better, nor do equal ones. Return the decoding.
+
+    Comparisons allow for the rounding of the sums that errors are made of.
+    """
+    received = sorted(received)
+    decoding, rows = code.decode(received), code.encode_matrix[received]
+    k, norms = code.partitions, np.linalg.norm(rows, axis=1)
+    rounding = 4 * (len(received) + 1) * 2.0**-53 * float(np.abs(decoding.weights) @ norms)
+    error = float(np.sum((decoding.weights @ rows - 1.0) ** 2))
+    assert abs(math.sqrt(decoding.error) - math.sqrt(error)) <= rounding * math.sqrt(k) + 1e-15
+    gain = math.sqrt(float(decoding.weights**2 @ norms**2) / k)
+    assert decoding.noise_gain == pytest.approx(gain, rel=1e-12, abs=1e-15)
+    best = np.linalg.lstsq(rows.T, np.ones(k), rcond=None)[0] if received else np.zeros(0)
+    least = float(np.sum((best @ rows - 1.0) ** 2))
+    assert decoding.error == pytest.approx(least, abs=1e-9 * k)
+    rho = float(np.sum(rows)) / max(float(np.sum(np.sum(rows, axis=0) ** 2)), 1e-300)
+    assert decoding.error <= float(np.sum((rho * np.sum(rows, axis=0) - 1.0) ** 2)) + 1e-9 * k
+    return decoding
+
+
+def check_set_decides(code, received, shuffled):
+    """The order of arrival changes no bit of a weight."""
+    first = dict(zip(received, code.decode(received).weights.tolist(), strict=True))
+    assert dict(zip(shuffled, code.decode(shuffled).weights.tolist(), strict=True)) == first
+    assert code.decode(received).error == code.decode(shuffled).error
+
+
+def check_more_is_no_worse(code, received, more):
+    """Further answers do not raise the error."""
+    assert code.decode(sorted({*received, *more})).error <= code.decode(received).error + 1e-9 * code.partitions
+
+
+def check_exact_within_bound(code, gradients, received, wire="float64"):
+    """The decoded sum is off by no more than rounding of messages in a format, and their sum, can explain."""
+    received = sorted(received)
+    sent = messages(code, gradients)
+    if wire == "float32":
+        sent = sent.astype(np.float32).astype(np.float64)
+    decoding = code.decode(received)
+    off = float(np.linalg.norm(estimate(code, sent, received) - gradients.sum(axis=0)))
+    norms = np.linalg.norm(sent[received], axis=1)
+    bound = error_bound(decoding.weights, norms, decoding.error, np.linalg.norm(gradients, axis=1), wire)
+    held = max(len(code.assignment(worker)) for worker in received)
+    # Messages are sums themselves: each is off by some roundings of its terms.
+    heights = np.abs(code.encode_matrix[received]) @ np.linalg.norm(gradients, axis=1)
+    bound += held * 2.0**-53 * float(np.abs(decoding.weights) @ heights)
+    assert off <= bound
+    assert bound <= 1e-3 * float(np.sum(np.linalg.norm(gradients, axis=1))) or wire == "float32"
+    return off, bound
 
 
 def check_replicas_equal(code, gradients):

@@ -13,6 +13,8 @@ from emuml.protocols.gradient_coding.codes import (
     BalancedRepetition,
     Bernoulli,
     BuiltCode,
+    CyclicMDS,
+    CyclicRepetition,
     Decoding,
     Expander,
     FractionalRepetition,
@@ -21,6 +23,7 @@ from emuml.protocols.gradient_coding.codes import (
     IgnoreStragglers,
     LinearCode,
     Uncoded,
+    YeAbbe,
 )
 
 if TYPE_CHECKING:
@@ -31,6 +34,9 @@ __all__ = [
     "Uncoded",
     "IgnoreStragglers",
     "FractionalRepetition",
+    "CyclicRepetition",
+    "CyclicMDS",
+    "YeAbbe",
     "BalancedRepetition",
     "GraphCode",
     "Expander",

@@ -2,17 +2,23 @@
 
 from emuml.protocols.gradient_coding.codes.balanced import BalancedRepetition
 from emuml.protocols.gradient_coding.codes.bernoulli import Bernoulli
+from emuml.protocols.gradient_coding.codes.cyclic import CyclicRepetition
+from emuml.protocols.gradient_coding.codes.cyclic_mds import CyclicMDS
 from emuml.protocols.gradient_coding.codes.expander import Expander
 from emuml.protocols.gradient_coding.codes.graph import GraphCode
 from emuml.protocols.gradient_coding.codes.groups import GroupCode
 from emuml.protocols.gradient_coding.codes.linear import LinearCode
 from emuml.protocols.gradient_coding.codes.repetition import FractionalRepetition, IgnoreStragglers, Uncoded
 from emuml.protocols.gradient_coding.codes.seam import BuiltCode, Code, Decoding
+from emuml.protocols.gradient_coding.codes.ye_abbe import YeAbbe
 
 __all__ = [
     "Uncoded",
     "IgnoreStragglers",
     "FractionalRepetition",
+    "CyclicRepetition",
+    "CyclicMDS",
+    "YeAbbe",
     "BalancedRepetition",
     "GraphCode",
     "Expander",
