@@ -37,12 +37,15 @@ from emuml.protocols.async_updates import ASP, BSP, SSP
 from emuml.protocols.gradient_coding import (
     BalancedRepetition,
     Bernoulli,
+    CyclicMDS,
+    CyclicRepetition,
     Expander,
     FractionalRepetition,
     GradientCoding,
     GraphCode,
     IgnoreStragglers,
     Uncoded,
+    YeAbbe,
 )
 from emuml.protocols.gradient_coding.codes import graphs
 from emuml.protocols.sequential_coding import MultiplexedCoding, SelectiveRepetition
@@ -82,6 +85,9 @@ DECLARATIONS = [
     Uncoded(),
     IgnoreStragglers("none"),
     FractionalRepetition(4, "unbiased"),
+    CyclicRepetition(3),
+    CyclicMDS(3, "seeded"),
+    YeAbbe(2, 3, allow_large=True),
     BalancedRepetition(2),
     GraphCode(graphs.Petersen(), tolerance=0.05),
     Expander(graphs.RandomRegular(4), "optimal"),

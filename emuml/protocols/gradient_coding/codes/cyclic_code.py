@@ -14,7 +14,7 @@ import numpy as np
 from emuml.errors import UserError
 from emuml.protocols.gradient_coding.codes.linear import LinearCode
 from emuml.protocols.gradient_coding.codes.seam import check_collect, check_workers
-from emuml.protocols.gradient_coding.decoders.conditioning import TOLERATED, Unsound, relative_error, remark
+from emuml.protocols.gradient_coding.decoders.conditioning import DOUBTED, Unsound, relative_error, remark
 from emuml.protocols.gradient_coding.decoders.seam import Decoder, Floats, Indices, Rows
 from emuml.shapes import All, Count, StopRule, Tracker
 
@@ -101,7 +101,7 @@ def rule_of(workers: int, stragglers: int, collect: int | None, decoder: Decoder
         return Count(workers, collect)
     if enough == workers:
         return All(workers)
-    return Count(workers, enough) if relative_error(gain) <= TOLERATED else CountSound(workers, enough, decoder)
+    return Count(workers, enough) if relative_error(gain) <= DOUBTED else CountSound(workers, enough, decoder)
 
 
 def cyclic_rows(factors: Floats, order: Indices) -> Rows:

@@ -37,6 +37,10 @@ Measured: 0.41 to 0.44 for both cyclic codes of 30 and 100 workers, random and n
 TOLERATED = 1e-3
 """Relative error up to which a decoding counts as exact; codes that may exceed it warn."""
 
+DOUBTED = TOLERATED / 10
+"""Expected relative error of the worst stragglers from which on rounds look before they close: systems that are nearly
+singular add some rounding of their own."""
+
 REFUSED = 1.0
 """Relative error in double precision from which on a code is refused: nothing of the gradient would be left."""
 
@@ -178,7 +182,8 @@ def remark(gain: float, stragglers: int) -> str:
         f"if {stragglers} neighbours in the order of the code straggle, rounding is amplified {gain:.2g} times: "
         f"a relative error of {double:.1e} in double precision ({single:.1e} in single)"
     )
+    if double > DOUBTED:
+        said += "; such rounds wait for more answers"
     if double <= TOLERATED:
         return said
-    better = f"FractionalRepetition(replication={stragglers + 1}) amplifies nothing"
-    return f"warning: {said}, so such rounds wait for more answers; {better}"
+    return f"warning: {said}; FractionalRepetition(replication={stragglers + 1}) amplifies nothing"
