@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from emuml.deadlines import NO_DEADLINE, Deadline
 from emuml.lazy import Deferred, combine
 from emuml.message import Array, Message
 from emuml.node import Factory, NodeId
@@ -38,11 +39,17 @@ class Answers:
         Who answered, ascending.
     value : callable
         Gives what a worker said; on the emulator it is made only when it is read.
+
+    Attributes
+    ----------
+    by_clock : bool
+        Whether a deadline closes the round, not its rule.
     """
 
     def __init__(self, workers: NDArray[np.int64] | None, value: Callable[[int], Array | Deferred]) -> None:
         self._workers, self._value = workers, value
         self._flags: NDArray[np.bool_] | None = None
+        self.by_clock = False
 
     @classmethod
     def of(cls, values: Mapping[int, Array]) -> Answers:
@@ -121,6 +128,8 @@ class RoundNodes:
         When a round closes.
     stragglers : str
         What workers do with work on a closed round; see :class:`emuml.shapes.Round`.
+    deadline : Deadline
+        When a round closes by the clock, if its rule has not closed it.
     task : callable
         Gives, for the question of a round and the index of a worker, the task that the worker computes. All tasks of a
         round name the same draw.
@@ -137,6 +146,7 @@ class RoundNodes:
     task: Callable[[Any, int], Task]
     answer: Callable[[Any, Any], Message]
     costs: Callable[[Any], NDArray[np.float64]]
+    deadline: Deadline = NO_DEADLINE
 
 
 @runtime_checkable

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 import numpy as np
 from annotated_types import Ge
 
+from emuml.deadlines import NO_DEADLINE, Deadline
 from emuml.errors import ContractError, UserError
 from emuml.spec import check
 
@@ -321,6 +322,8 @@ class Round:
         What becomes of the work of a closed round. ``"cancel"``: it ends when the next parameters arrive.
         ``"skip-stale"``: it is finished in vain, then the newest parameters are next. ``"carry-over"``: it is finished
         in vain, and so is every round in between, in order. ``"wait-all"``: the next round waits for it.
+    deadline : Deadline
+        When a round closes by the clock, if its rule has not closed it.
     """
 
     broadcast: Annotated[int, Ge(0)]
@@ -328,6 +331,7 @@ class Round:
     stop_rule: StopRule
     answer: Annotated[int, Ge(0)] = 0
     stragglers: Stragglers = "cancel"
+    deadline: Deadline = NO_DEADLINE
 
     def __post_init__(self) -> None:
         check(self)

@@ -76,6 +76,7 @@ DECLARATIONS = [
     opt.Exponential(0.75),
     opt.InverseTime(2),
     GradientCoding(FractionalRepetition(2, "covered"), collect=3),
+    GradientCoding(deadline_s=2, first_times=1.5),
     AsyncUpdates(SSP(3), on_lost="evict"),
     AsyncUpdates(ASP()),
     AsyncUpdates(BSP()),

@@ -48,7 +48,7 @@ def left_over(contestant: Contestant) -> str:
         return "a fault lasts for more than a round"
     if not isinstance(shape, Round):
         return "updates come in no rounds"
-    if answers_needed(shape.stop_rule) == experiment.cluster.workers:
+    if answers_needed(shape.stop_rule) == experiment.cluster.workers and not shape.deadline:
         return ""  # everybody is waited for, so nobody is late
     if shape.stragglers == "wait-all":
         return ""

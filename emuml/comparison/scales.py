@@ -55,7 +55,8 @@ def _scaling(contestant: Contestant) -> Scaling | None:
         return None
     missing = None
     # Otherwise who is late in one round is likely to be missing in the next, and not all are equally likely.
-    if getattr(experiment.protocol, "stragglers", "") in ("cancel", "wait-all"):
+    protocol = experiment.protocol
+    if getattr(protocol, "stragglers", "") in ("cancel", "wait-all") and not getattr(protocol, "deadline", None):
         try:
             missing = 1.0 - covered_fraction(experiment.protocol.code, workers, experiment.protocol.collect)
         except (UserError, AttributeError):  # a code that theory cannot ask

@@ -115,7 +115,9 @@ class RoundTier(ArrayTier):
             self._round()
 
     def ask(self, effect: fx.Effect) -> None:
-        """Put a question on the links to all workers."""
+        """Put a question on the links to all workers; the timer of a deadline is known without it."""
+        if isinstance(effect, fx.SetTimer | fx.CancelTimer) and self._nodes.deadline:
+            return
         if not isinstance(effect, fx.Broadcast) or self._asked is not None:
             super().ask(effect)
             return
@@ -136,14 +138,15 @@ class RoundTier(ArrayTier):
             self._hand_over(question, closed[1])
             return
         work = self._work_on(question, asked_s, draw)
-        closed_s, is_used = self._decide(work)
+        closed_s, is_used, by_clock = self._decide(work)
         self._pass(closed_s)
-        self._hand_over(question, is_used)
+        self._hand_over(question, is_used, by_clock)
         if self.result.stopped is None:
             self._go_on(work, ~is_used)
 
-    def _hand_over(self, question: Message, is_used: NDArray[np.bool_]) -> None:
+    def _hand_over(self, question: Message, is_used: NDArray[np.bool_], by_clock: bool = False) -> None:
         answers = Answers.among(is_used, partial(self._value, question))
+        answers.by_clock = by_clock
         self.step(fx.Handed("answered", (answers, self._count_late())))
 
     def _work_on(self, question: Message, asked_s: float, draw: int) -> _Work:
@@ -161,11 +164,18 @@ class RoundTier(ArrayTier):
         arrival_s = left_s + self._network.latency_s if self._network.latency_s else left_s
         return _Work(asked_s, is_ready, start_s, finish_s, left_s, arrival_s)
 
-    def _decide(self, work: _Work) -> tuple[float, NDArray[np.bool_]]:
-        """Return when the round closes, and whose answers close it.
+    def _decide(self, work: _Work) -> tuple[float, NDArray[np.bool_], bool]:
+        """Return when the round closes, whose answers close it, and whether that is by the clock.
 
-        The order of arrivals matters where two arrive at that instant, and to rules that judge them one by one.
+        The order of arrivals matters where two arrive at that instant, and to rules that judge them one by one. It does
+        not to a deadline.
         """
+        closed_s, is_used = self._decide_by_rule(work)
+        if self._nodes.deadline:
+            return self._nodes.deadline.close(self._now, work.arrival_s, closed_s, is_used)
+        return closed_s, is_used, False
+
+    def _decide_by_rule(self, work: _Work) -> tuple[float, NDArray[np.bool_]]:
         if self._closing.has_parts:
             closed_s, is_used = self._closing.of(work.arrival_s)
             needs_all = self._closing.count == self._workers and not self._closing.groups
@@ -224,7 +234,7 @@ class RoundTier(ArrayTier):
         Those of this instant came before the decision where they were sent before the question came.
         """
         before, at = self._late.take(self._now)
-        if at and self._queues:
+        if at and (self._queues or self._nodes.deadline):
             raise Unordered("whether a late answer comes before the decision of its instant")
         return before + at
 
@@ -236,7 +246,7 @@ class RoundTier(ArrayTier):
         if self.result.events == 1:
             self._first = question
             is_instant = not self._network.latency_s and self._network.bandwidth_bps is None
-            if is_instant and self._nodes.stragglers == "cancel":
+            if is_instant and self._nodes.stragglers == "cancel" and not self._nodes.deadline:
                 self._words = WordRounds.of(self._closing, self._law, self._seed, self._loads())
         draw = self._nodes.task(question, 0).draw
         if draw is None:

@@ -42,6 +42,8 @@ def answers(training: Training) -> Range | None:
     Under ``"cancel"``, nobody answers a closed round if messages take no time and no two answers come at one instant.
     """
     shape, rounds = training.shape, training.rounds
+    if shape.deadline:
+        return None
     if shape.stragglers in ("wait-all", "carry-over"):
         return Range.certain(float(rounds * training.workers))
     if shape.stragglers != "cancel" or training.travel_s or not isinstance(training.law, ShiftedExponential):
@@ -71,7 +73,7 @@ def promised(training: Training, name: str, law: ComputeModel, **changed: Any) -
 
 def _of_load(training: Training, load: float) -> Range | None:
     """Return the duration of a training whose workers all have this load."""
-    if training.travel_s and not training.starts_afresh:
+    if training.travel_s and (training.shape.deadline or not training.starts_afresh):
         return None
     law = _at_load(training.law, load / training.shape.compute if training.shape.compute else 1.0)
     moments = [promised(training, name, law) for name in ("round_s", "round_s_variance")]

@@ -99,7 +99,7 @@ def decoding(training: Training, found: Forecast) -> Decoding | None:
     if found.basis == "exact":
         return _decoded(code, found, "exact")
     protocol: Any = training.protocol
-    any_set = not dependence(training) and (
+    any_set = not (dependence(training) or training.shape.deadline) and (
         training.shape.stragglers in ("cancel", "wait-all") or answers_needed(training.shape.stop_rule) is not None
     )
     if any_set:  # all sets of responders are equally likely

@@ -140,11 +140,11 @@ class Training:
     @property
     def starts_afresh(self) -> bool:
         """Whether no round has to do with work on an earlier one."""
-        needs_all = answers_needed(self.shape.stop_rule) == self.workers
+        needs_all = answers_needed(self.shape.stop_rule) == self.workers and not self.shape.deadline
         return needs_all or self.shape.stragglers in ("cancel", "wait-all")
 
     def ends(self, delays: ArrayLike) -> RoundEnds:
         """Return when rounds end on given delays."""
         shape, rounds = self.shape, len(np.asarray(delays))
         question_s, answer_s = self._travel_s(shape.broadcast, rounds), self._travel_s(shape.answer, rounds)
-        return round_ends(delays, shape.stop_rule, shape.stragglers, question_s, answer_s)
+        return round_ends(delays, shape.stop_rule, shape.stragglers, question_s, answer_s, shape.deadline)

@@ -75,8 +75,8 @@ def group_code(experiment: Experiment) -> GroupCode | None:
 
 
 def are_alike(experiment: Experiment) -> bool:
-    """Tell whether workers have nothing in common and are equally likely to be late, as far as their law says."""
-    return not getattr(experiment.cluster.compute, "dependence", "")
+    """Tell whether all sets of workers are equally likely to be late, as far as their law says, and how many are."""
+    return not (getattr(experiment.cluster.compute, "dependence", "") or getattr(experiment.protocol, "deadline", None))
 
 
 def decode_error(code: GroupCode) -> float | None:

@@ -5,6 +5,7 @@ Theory imports neither protocols nor clusters; codes and compute laws answer its
 
 from emuml.theory import sample
 from emuml.theory.agc import AgcMoments, agc_moments, independent_absence_error, independent_absence_moments
+from emuml.theory.capped import absence_at
 from emuml.theory.coverage import (
     arrivals_distribution,
     coverage_probabilities,
@@ -47,6 +48,7 @@ __all__ = [
     "seconds_per_gradient",
     "expected_update_time",
     "expected_pushes_time",
+    "absence_at",
     "RoundEnds",
     "round_ends",
     "skip_stale_moments",

@@ -10,8 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from emuml.deadlines import NO_DEADLINE, Deadline
 from emuml.shapes import StopRule, Stragglers
 from emuml.theory import arguments
+from emuml.theory.capped import under
 from emuml.theory.closing import LARGEST, Floats, closed_by, worker_level
 from emuml.theory.seams import Code, ComputeLaw
 from emuml.theory.stragglers import fresh_start, no_closed_form
@@ -27,6 +29,7 @@ def round_time_cdf(
     t: ArrayLike,
     collect: int | None = None,
     stragglers: Stragglers = "cancel",
+    deadline: Deadline = NO_DEADLINE,
 ) -> Floats:
     """Return the chance that a round takes at most ``t`` seconds.
 
@@ -44,6 +47,8 @@ def round_time_cdf(
         Answers at which a round closes at the latest, as for the protocol.
     stragglers : str
         What becomes of work on a closed round; under ``"wait-all"`` a round lasts until the next one starts.
+    deadline : Deadline
+        When a round closes by the clock.
 
     Returns
     -------
@@ -63,6 +68,7 @@ def round_time_cdf(
     >>> round_time_cdf(FractionalRepetition(3), 30, law, [0.25, 0.5, 1.0]).round(6)
     array([0.080072, 0.60008 , 0.975487])
     """
+    compute = under(compute, deadline, stragglers)
     load, rule = _load_and_rule(code, workers, compute, collect, stragglers)
     return closed_by(rule, compute.cdf(arguments.instants(t, "t"), load))
 
@@ -74,6 +80,7 @@ def round_time_ppf(
     q: ArrayLike,
     collect: int | None = None,
     stragglers: Stragglers = "cancel",
+    deadline: Deadline = NO_DEADLINE,
 ) -> Floats:
     """Return the shortest time in seconds with a chance of at least ``q`` that a round takes no longer.
 
@@ -81,6 +88,7 @@ def round_time_ppf(
     the greatest, under every rule those of one worker: infinite for a law without bound, and finite for all ``q < 1``.
     A worker's chance is told from 1 down to 1e-16, and that of a round so from about ``workers * 1e-16`` on.
     """
+    compute = under(compute, deadline, stragglers)
     load, rule = _load_and_rule(code, workers, compute, collect, stragglers)
     chances = arguments.chances(q)
     # Only what is certain takes the longest of all times, however near to 1 a chance and its level are.

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from emuml.deadlines import NO_DEADLINE, Deadline
 from emuml.shapes import Cover, StopRule, Stragglers
 from emuml.theory.atoms import atomic_moments, atoms_of
+from emuml.theory.capped import under
 from emuml.theory.closing import Floats, cover_level, cover_missing
 from emuml.theory.coverage import arrivals_distribution
 from emuml.theory.decoding_error import covered_fraction
@@ -42,6 +44,7 @@ def expected_round_time(
     compute: ComputeLaw | ShiftedExponentialLaw,
     collect: int | None = None,
     stragglers: Stragglers = "cancel",
+    deadline: Deadline = NO_DEADLINE,
 ) -> float:
     """Return the mean seconds per round of a code.
 
@@ -58,6 +61,8 @@ def expected_round_time(
     stragglers : str
         What becomes of work on a closed round. Under ``"wait-all"`` a round lasts until the next one starts; under
         ``"skip-stale"`` and ``"carry-over"`` it is the mean in the long run, and the first round is shorter.
+    deadline : Deadline
+        When a round closes by the clock.
 
     Returns
     -------
@@ -75,6 +80,7 @@ def expected_round_time(
     ----------
     ErasureHead, arXiv:1901.09671 (the rule); David and Nagaraja, Order Statistics, section 2.5 (exponential spacings).
     """
+    compute = under(compute, deadline, stragglers)
     load, rule, fresh = fresh_start(code, workers, compute, collect, stragglers)
     if fresh is not None:
         return moments_of_rule(fresh, compute, load)[0]
@@ -90,11 +96,13 @@ def round_time_variance(
     compute: ComputeLaw | ShiftedExponentialLaw,
     collect: int | None = None,
     stragglers: Stragglers = "cancel",
+    deadline: Deadline = NO_DEADLINE,
 ) -> float:
     """Return the variance, in seconds squared, of the time of one round; parameters as for the mean.
 
     Rounds are independent of each other where a variance is known.
     """
+    compute = under(compute, deadline, stragglers)
     load, rule, fresh = fresh_start(code, workers, compute, collect, stragglers)
     if fresh is not None:
         return moments_of_rule(fresh, compute, load)[1]

@@ -8,7 +8,8 @@ With ``t_i`` the end of round ``i``, ``D[i, w]`` the time worker ``w`` needs for
 - ``"carry-over"``: everybody does every round, ``F[i, w] = max(t_(i-1), F[i-1, w]) + D[i, w]``.
 - ``"wait-all"``: the decision falls as under ``"cancel"``, but the next round starts when the last worker is done.
 
-On one matrix and for stop rules that more answers never undo, no round ends later under an earlier one of these.
+On one matrix and for stop rules that more answers never undo, no round ends later under an earlier one of these. With a
+deadline, which asks for times and not for who has answered, that need not be so.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from emuml.deadlines import NO_DEADLINE, Deadline
 from emuml.errors import UserError
 from emuml.selection import Closing
 from emuml.shapes import StopRule, Stragglers
@@ -55,7 +57,12 @@ class RoundEnds:
 
 
 def round_ends(
-    delays: ArrayLike, rule: StopRule, stragglers: Stragglers, question_s: ArrayLike = 0.0, answer_s: ArrayLike = 0.0
+    delays: ArrayLike,
+    rule: StopRule,
+    stragglers: Stragglers,
+    question_s: ArrayLike = 0.0,
+    answer_s: ArrayLike = 0.0,
+    deadline: Deadline = NO_DEADLINE,
 ) -> RoundEnds:
     """Return when each round ends if the workers take these times.
 
@@ -69,6 +76,8 @@ def round_ends(
         What becomes of work on a closed round.
     question_s, answer_s : array_like, shape () or (rounds,)
         Seconds that the parameters of a round travel to a worker, and its answer back, finite and >= 0.
+    deadline : Deadline
+        When a round closes by the clock.
 
     Raises
     ------
@@ -90,7 +99,7 @@ def round_ends(
     decided_s, ended_s = np.empty(len(work)), np.empty(len(work))
     answered, done_s = np.zeros(work.shape, np.bool_), np.empty(work.shape)
     asking_s, answering_s = (_travel_s(question_s, "question_s", len(work)), _travel_s(answer_s, "answer_s", len(work)))
-    for i, step in enumerate(recursion(work, Closing(rule), stragglers, asking_s, answering_s)):
+    for i, step in enumerate(recursion(work, Closing(rule), stragglers, asking_s, answering_s, deadline)):
         decided_s[i], ended_s[i], answered[i] = step.decided_s, step.ended_s, step.used
         done_s[i] = np.where(step.is_done, step.finish_s, np.inf)
     last_s = float(ended_s[-1])
@@ -124,22 +133,29 @@ class Step(NamedTuple):
 
 
 def recursion(
-    work: Iterable[Floats], closing: Closing, stragglers: Stragglers, asking_s: Floats, answering_s: Floats
+    work: Iterable[Floats],
+    closing: Closing,
+    stragglers: Stragglers,
+    asking_s: Floats,
+    answering_s: Floats,
+    deadline: Deadline = NO_DEADLINE,
 ) -> Iterator[Step]:
     """Yield what happens in each round if the workers need these times, one row a round.
 
     ``asking_s`` and ``answering_s`` are the seconds that messages of each round travel, shape (rounds,).
     """
-    asked_s, free_s = float(asking_s[0]), np.zeros(closing.rule.workers)
+    opened_s, asked_s, free_s = 0.0, float(asking_s[0]), np.zeros(closing.rule.workers)
     for i, needed_s in enumerate(work):
         start_s = np.maximum(asked_s, free_s)
         finish_s = start_s + needed_s
         arrival_s = finish_s + answering_s[i]
         decided_s, used = closing.of(arrival_s)
+        if deadline:
+            decided_s, used, _ = deadline.close(opened_s, arrival_s, decided_s, used)
         if not np.isfinite(decided_s):  # a rule that nothing satisfies: the last answer ends a round
             decided_s = float(arrival_s.max())
         ended_s = float(arrival_s.max()) if stragglers == "wait-all" else decided_s
-        asked_s = float(ended_s + asking_s[min(i + 1, len(asking_s) - 1)])
+        opened_s, asked_s = ended_s, float(ended_s + asking_s[min(i + 1, len(asking_s) - 1)])
         is_done = _is_done(stragglers, start_s, finish_s, asked_s)
         if stragglers != "cancel":
             free_s = np.where(is_done, finish_s, free_s)

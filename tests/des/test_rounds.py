@@ -25,15 +25,21 @@ NETWORKS = [
 ]
 
 
+def seconds_above(least):
+    """Return nothing, or numbers that meet the delays in steps, or any."""
+    return st.none() | st.integers(1, 12).map(lambda n: least + n / 4) | st.floats(least + 0.01, least + 3.0)
+
+
 @st.composite
-def runs(draw, laws):
+def runs(draw, laws, by_clock=False):
     workers, rounds = draw(st.integers(1, 9)), draw(st.integers(1, 8))
     replication = draw(st.integers(1, workers))
     collect = draw(st.one_of(st.none(), st.integers(1, workers)))
     code = draw(st.sampled_from([Uncoded(), IgnoreStragglers(), FractionalRepetition(replication, "covered")]))
     if isinstance(code, Uncoded):
         collect = None
-    protocol = GradientCoding(code, collect, draw(st.sampled_from(SEMANTICS)))
+    deadlines = {"deadline_s": draw(seconds_above(0.0)), "first_times": draw(seconds_above(1.0))} if by_clock else {}
+    protocol = GradientCoding(code, collect, draw(st.sampled_from(SEMANTICS)), **deadlines)
     cluster = Cluster(workers=workers, compute=draw(laws(workers, rounds)), network=draw(st.sampled_from(NETWORKS)))
     return protocol, cluster, rounds, draw(st.integers(0, 2**64 - 1))
 
@@ -54,6 +60,18 @@ def in_steps(workers, rounds):
 def test_tiers_agree_on_continuous_laws(run):
     protocol, cluster, rounds, seed = run
     assert check_equal(protocol, Tally, cluster, rounds, seed)
+
+
+@given(runs(continuous, by_clock=True))
+def test_tiers_agree_on_deadlines(run):
+    protocol, cluster, rounds, seed = run
+    assert check_equal(protocol, Tally, cluster, rounds, seed)
+
+
+@given(runs(in_steps, by_clock=True))
+def test_tiers_agree_on_deadlines_where_times_meet(run):
+    protocol, cluster, rounds, seed = run
+    check_equal(protocol, Tally, cluster, rounds, seed)
 
 
 @given(runs(in_steps))

@@ -10,6 +10,7 @@ from emuml.blocks import Saved
 from emuml.cluster.cluster import Cluster, Network
 from emuml.cluster.compute import Constant, DelayTrace, ShiftedExponential
 from emuml.cluster.faults import Crash, FaultPlan
+from emuml.deadlines import NO_DEADLINE
 from emuml.des.emulator import Emulator
 from emuml.directory import Directory
 from emuml.life import Life
@@ -73,12 +74,12 @@ def regression(rows=90, columns=4, seed=5, optimizer=None, batch=None):
 
 def train(
     problem, code, workers, rounds, *, collect=None, compute=None, latency_s=0.0, faults=(), seed=0, stop=None,
-    server=Server, worker=Worker, stragglers="cancel", **options,
+    server=Server, worker=Worker, stragglers="cancel", deadline=NO_DEADLINE, **options,
 ):  # fmt: skip
     """Run gradient coding on the emulator and return its run."""
     built = code.build(workers, collect=collect)
     roster = Roster.of_counts(seed, stop or Rounds(rounds), server=1, worker=workers)
-    nodes = {SERVER: ("server", partial(server, built, problem, roster, stragglers))}
+    nodes = {SERVER: ("server", partial(server, built, problem, roster, stragglers, deadline))}
     nodes |= {id: ("worker", partial(worker, built, problem, id.index, stragglers)) for id in roster.of("worker")}
     cluster = Cluster(workers=workers, compute=compute or Constant(1), network=Network(latency_s))
     plan = FaultPlan(tuple(faults))

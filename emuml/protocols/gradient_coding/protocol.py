@@ -18,6 +18,7 @@ import numpy as np
 from annotated_types import Gt
 from numpy.typing import NDArray
 
+from emuml.deadlines import Deadline
 from emuml.errors import UserError
 from emuml.message import size_bytes
 from emuml.node import Factory, NodeId
@@ -50,6 +51,11 @@ class GradientCoding:
         between, in order, as programs do that post the next broadcast without waiting; after the last round the server
         waits for what is still queued and logs ``drain_s``. ``"wait-all"``: the next round opens only when everybody
         has finished, as in the program of ErasureHead; ``decided_s`` is logged beside the time that really passed.
+    deadline_s : float, optional
+        Close a round so many seconds after its question was sent, with the answers that came before; a round without
+        any is a step of no gradient. ``overdue`` is logged as 1 of rounds that were closed so.
+    first_times : float, optional
+        Close a round when it has taken so many times as long as its first answer took, above 1.
 
     Examples
     --------
@@ -64,9 +70,16 @@ class GradientCoding:
     code: Code = field(default_factory=Uncoded)
     collect: Annotated[int, Gt(0)] | None = None
     stragglers: Stragglers = "cancel"
+    deadline_s: Annotated[float, Gt(0)] | None = None
+    first_times: Annotated[float, Gt(1)] | None = None
 
     def __post_init__(self) -> None:
         check(self)
+
+    @property
+    def deadline(self) -> Deadline:
+        """When a round closes at the latest, by the clock."""
+        return Deadline(self.deadline_s, self.first_times)
 
     def _built(self, roster: Roster) -> BuiltCode:
         if tuple(roster.of("server")) != (SERVER,):
@@ -85,7 +98,7 @@ class GradientCoding:
         workload.partition_bounds(code.partitions)  # refuses more partitions than rows before anything runs
         server, of_worker = code.roles()
         found: dict[NodeId, tuple[str, Factory]] = {
-            SERVER: ("server", partial(server, code, workload, roster, self.stragglers))
+            SERVER: ("server", partial(server, code, workload, roster, self.stragglers, self.deadline))
         }
         for worker in roster.of("worker"):
             found[worker] = ("worker", partial(of_worker, code, workload, worker.index, self.stragglers))
@@ -101,9 +114,10 @@ class GradientCoding:
             return None
         return RoundNodes(
             server=SERVER,
-            factory=partial(code.roles()[0], code, workload, roster, self.stragglers),
+            factory=partial(code.roles()[0], code, workload, roster, self.stragglers, self.deadline),
             rule=code.stop_rule(),
             stragglers=self.stragglers,
+            deadline=self.deadline,
             task=partial(task_of, code, workload),
             answer=answer_to,
             costs=partial(costs_of, code, workload),
@@ -119,12 +133,14 @@ class GradientCoding:
         if problem is not None:
             answer = np.zeros(code.answer_shape(problem.initial.shape))
             sizes = size_bytes(Parameters(1, 0, problem.initial)), size_bytes(Gradient(1, 0, answer))
-        return Round(sizes[0], code.load, code.stop_rule(), sizes[1], self.stragglers)
+        return Round(sizes[0], code.load, code.stop_rule(), sizes[1], self.stragglers, self.deadline)
 
     def oracles(self) -> tuple[Promise, ...]:
         """Return what theory can say of a round's duration: its mean, variance and distribution function (of ``t``)."""
         home, source = "emuml.theory", "order statistics; Tandon et al. 2017, Wang et al. 2019"
-        arguments = {"code": self.code, "collect": self.collect, "stragglers": self.stragglers}
+        arguments: dict[str, Any] = {"code": self.code, "collect": self.collect, "stragglers": self.stragglers}
+        if self.deadline:
+            arguments["deadline"] = self.deadline
         return (
             Promise("round_s", f"{home}:expected_round_time", arguments, source),
             Promise("round_s_variance", f"{home}:round_time_variance", arguments, source),

@@ -2,14 +2,19 @@
 
 A round *closes* when its stop rule says so: the answers that are there are decoded and the step is taken. The next one
 opens at once, or, with ``"wait-all"``, when every worker has answered. Sums are formed in worker order.
+
+With a deadline a round also closes by the clock. If nobody has answered, that is a step of no gradient, and logged.
+Servers of codes whose answers must be looked at override ``count``, ``decode`` and ``notes``.
 """
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from emuml.deadlines import NO_DEADLINE, Deadline
 from emuml.message import Array
 from emuml.node import Node, NodeId, PeerState
 from emuml.parameters import ParameterBlocks
@@ -31,9 +36,16 @@ class Server(Node):
     talks_to: ClassVar[frozenset[str] | None] = frozenset({"worker"})
     messages = (Gradient, Parameters)
 
-    def __init__(self, code: BuiltCode, workload: Problem, roster: Roster, stragglers: Stragglers = "cancel") -> None:
+    def __init__(
+        self,
+        code: BuiltCode,
+        workload: Problem,
+        roster: Roster,
+        stragglers: Stragglers = "cancel",
+        deadline: Deadline = NO_DEADLINE,
+    ) -> None:
         self.code, self.workload, self.stop = code, workload, roster.stop
-        self.rule, self.stragglers = code.stop_rule(), stragglers
+        self.rule, self.stragglers, self.deadline = code.stop_rule(), stragglers, deadline
 
     def on_start(self, ctx: Context, saved: Saved) -> None:
         """Begin with the initial parameters."""
@@ -51,7 +63,10 @@ class Server(Node):
         self.answers: dict[int, Array] = {}
         self.idle = set(self.down)
         self.closed = self.held = False
+        self.opened_s, self.due_s = ctx.now, self.deadline.due_s(ctx.now)
         ctx.broadcast("worker", self.question(ctx))
+        if self.deadline.after_s is not None:
+            ctx.set_timer("deadline", self.deadline.after_s)
 
     def question(self, ctx: Context) -> Parameters:
         """Return the question of the open round."""
@@ -60,6 +75,8 @@ class Server(Node):
     def on_message(self, ctx: Context, sender: NodeId, message: Gradient) -> None:
         """Take an answer to the open round; one to a closed round or a former life changes no parameters."""
         worker = sender.index
+        if ctx.now >= self.due_s:  # at this instant; the timer is about to fire
+            self.overdue(ctx)
         if (message.life, message.round) != (ctx.incarnation, self.round):
             self.stale += 1
         elif self.closed:
@@ -67,9 +84,34 @@ class Server(Node):
             self.is_idle(ctx, worker)
         elif worker not in self.answers:
             self.idle.add(worker)
-            self.answers[worker] = message.value
-            self.tracker.arrived(worker)
+            self.count(worker, message.value)
             self.close_if_decided(ctx)
+            if len(self.answers) == 1 and not self.closed:
+                self.allow_longer(ctx)
+
+    def count(self, worker: int, value: Array) -> None:
+        """Take the first answer of a worker to the open round."""
+        self.answers[worker] = value
+        self.tracker.arrived(worker)
+
+    def allow_longer(self, ctx: Context) -> None:
+        """Set the deadline that follows from the time of the first answer, if it is the earlier one."""
+        due_s = self.deadline.due_s(self.opened_s, ctx.now)
+        if due_s < self.due_s:
+            self.due_s = due_s
+            ctx.set_timer("deadline", self.deadline.more_s(ctx.now - self.opened_s))
+
+    def on_timer(self, ctx: Context, name: str) -> None:
+        """Close a round that is due."""
+        if not self.closed and ctx.now >= self.due_s:
+            self.overdue(ctx)
+
+    def overdue(self, ctx: Context) -> None:
+        """Close the round with what is there, unless nobody could answer: then wait for whoever comes back."""
+        if len(self.down) < self.code.workers or self.answers:
+            self.close(ctx, by_clock=True)
+        else:
+            self.due_s = inf
 
     def close_if_decided(self, ctx: Context) -> None:
         """Close the round if its rule says so, or if nobody who lives can add to it."""
@@ -79,9 +121,11 @@ class Server(Node):
             self.lost_rounds += not self.tracker.closed
             self.close(ctx)
 
-    def close(self, ctx: Context) -> None:
+    def close(self, ctx: Context, by_clock: bool = False) -> None:
         """Decode and step; what arrives from now on changes no parameters."""
-        self.take(ctx, Answers.of(self.answers))
+        answers = Answers.of(self.answers)
+        answers.by_clock = by_clock
+        self.take(ctx, answers)
 
     def answered(self, ctx: Context, answers: Answers, late: int) -> None:
         """Close the round with the answers that its rule asks for; see :class:`emuml.rounds.RoundServer`."""
@@ -98,7 +142,7 @@ class Server(Node):
 
     def take(self, ctx: Context, answers: Answers) -> None:
         """Make the step of these answers, and go on."""
-        decoding = self.code.decode(answers.workers)
+        decoding = self.decode(answers)
         gradient = self.code.combine(answers, decoding)
         if gradient is None:
             gradient = np.zeros_like(self.parameters.values)
@@ -106,9 +150,20 @@ class Server(Node):
         state, values = self.workload.step(self.parameters.state, self.parameters.values, gradient, self.round)
         self.parameters.on_step(values, state)
         self.closed, self.closed_s, self.decoding = True, ctx.now, decoding
+        self.is_overdue, self.due_s = answers.by_clock, inf
+        if self.deadline:
+            ctx.cancel_timer("deadline")
         if self.stragglers != "wait-all":
             self.report(ctx)
         self.go_on(ctx)
+
+    def decode(self, answers: Answers) -> Decoding:
+        """Return how the answers that close a round combine."""
+        return self.code.decode(answers.workers)
+
+    def notes(self) -> dict[str, float | str]:
+        """Return what else is logged of a closed round."""
+        return {"overdue": int(self.is_overdue)} if self.deadline else {}
 
     def go_on(self, ctx: Context) -> None:
         """Open the next round or stop, unless somebody has to finish first."""
@@ -149,6 +204,7 @@ class Server(Node):
             lost_rounds=self.lost_rounds,
             stale=self.stale,
             **times,
+            **self.notes(),
         )
         self.stale = 0
         ctx.publish(self.round + 1, self.parameters.values)
