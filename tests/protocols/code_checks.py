@@ -1,6 +1,7 @@
 """What must hold for every gradient code, as assertions: the tests apply them to ours, the mutants to wrong ones."""
 
 import math
+import pickle
 from fractions import Fraction
 from itertools import combinations
 from math import comb
@@ -156,6 +157,21 @@ def check_exact_within_bound(code, gradients, received, wire="float64"):
     assert off <= bound
     assert bound <= 1e-3 * float(np.sum(np.linalg.norm(gradients, axis=1))) or wire == "float32"
     return off, bound
+
+
+def check_h(checks, code):
+    """H of a cyclic code annuls every row and 1, and B has the rank that is left."""
+    assert np.abs(checks.sum(axis=1)) == pytest.approx(0.0, abs=1e-13)
+    assert np.all(np.diagonal(code.encode_matrix) == 1.0)
+    size = max(float(np.abs(code.encode_matrix).max()), 1.0)
+    assert np.abs(checks @ code.encode_matrix.T) == pytest.approx(0.0, abs=1e-12 * size)
+    assert np.linalg.matrix_rank(code.encode_matrix, tol=1e-10 * size) == code.workers - code.stragglers
+
+
+def check_nothing_is_tabulated(code):
+    """A code that nobody has decoded yet is as large as its rows, however many patterns of stragglers there are."""
+    entries = sum(len(code.assignment(worker)) for worker in range(code.workers))
+    assert len(pickle.dumps(code)) <= 4096 + 100 * entries
 
 
 def check_replicas_equal(code, gradients):
