@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 if __package__ in (None, ""):  # as a script; its own folder would hide the standard library's modules
     sys.path[0] = str(Path(__file__).resolve().parents[2])
@@ -21,26 +24,35 @@ from rich.console import Console
 
 from benchmarks.harness import Figure
 from emuml.errors import EmumlError
-from papers.erasurehead import program, trace
+from papers.erasurehead import figures, loads, program, sizes, tcp, trace, training
 from papers.erasurehead.expected import Check
 from papers.erasurehead.parts import Part, Say
 
-PARTS: dict[str, Callable[[Say], Part]] = {"trace": trace.run, "program": program.run}
+PARTS: dict[str, Callable[[Say], Part]] = {
+    "trace": trace.run,
+    "program": program.run,
+    **{config: partial(training.train, config) for config in training.SCHEMES},
+    "loads": loads.run,
+    "sizes": sizes.run,
+}
 """Parts by name, in the order in which they run."""
 
-SMOKE = ("trace", "program")
-"""Parts that take a few seconds together."""
+SMOKE = ("trace", "program", "artificial", "kc-house")
+"""Parts that take seconds, and tens of them together with the others."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Reproduce what is asked for; return the exit status."""
     options = _parser().parse_args(arguments)
     console = Console(highlight=False, stderr=options.json)
-    names = options.only or (SMOKE if options.smoke else tuple(PARTS))
-    began, checks = time.perf_counter(), list[Check]()
+    parts = PARTS | ({"tcp": partial(tcp.run, long=options.long)} if options.tcp or options.long else {})
+    names = [*(options.only or (SMOKE if options.smoke else PARTS)), *(parts.keys() - PARTS.keys())]
+    began, checks, numbers = time.perf_counter(), list[Check](), dict[str, Any]()
     try:
         for name in names:
-            checks += _shown(PARTS[name], name, console)
+            part = _shown(parts[name], name, console)
+            checks += part.checks()
+            numbers |= part.numbers
     except EmumlError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 3
@@ -51,15 +63,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"outside of its band: {check}", style="red", markup=False)
     told = f"{len(checks) - len(missed)} of {len(checks)} numbers within their bands"
     console.print(f"{told}, {time.perf_counter() - began:.0f} s", style="bold")
+    if options.figures:
+        figures.keep(numbers)
     if options.json:
-        print(json.dumps({check.name: figure_of(check).as_dict() for check in checks}, indent=2))
+        print(json.dumps({check.name: figure_of(check).as_dict() for check in checks}, indent=2, allow_nan=False))
     return 1 if missed else 0
 
 
 def figure_of(check: Check) -> Figure:
-    """Return a check in the form of the benchmarks: the distance from what is expected, in tolerances."""
+    """Return a check in the form of the benchmarks: the distance from what is expected, in tolerances.
+
+    What is no finite number is null, and its distance is a million.
+    """
     details = {key: getattr(check, key) for key in ("what", "found", "expected", "tolerance", "reason")}
-    return Figure(check.source, 1.0, "lower", value=round(check.distance, 6), details=details)
+    known = {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in details.items()
+    }
+    return Figure(check.source, 1.0, "lower", value=round(min(check.distance, 1e6), 6), details=known)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -68,11 +88,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--only", action="append", choices=tuple(PARTS), metavar="NAME", help=f"of {', '.join(PARTS)}")
     parser.add_argument("--smoke", action="store_true", help=f"only what is quick: {', '.join(SMOKE)}")
+    parser.add_argument("--tcp", action="store_true", help="also run AGC for real, 31 processes over TCP: 45 s")
+    parser.add_argument("--long", action="store_true", help="also run the uncoded scheme so: 200 s more")
     parser.add_argument("--json", action="store_true", help="print one JSON object; tables go to standard error")
+    parser.add_argument("--figures", action="store_true", help="keep the numbers in figures/ and draw them")
     return parser
 
 
-def _shown(run: Callable[[Say], Part], name: str, console: Console) -> list[Check]:
+def _shown(run: Callable[[Say], Part], name: str, console: Console) -> Part:
     """Run a part and print what it leaves."""
     began = time.perf_counter()
     with _progress(name, console) as say:
@@ -82,13 +105,14 @@ def _shown(run: Callable[[Say], Part], name: str, console: Console) -> list[Chec
     console.print(part.said, markup=False)
     held = sum(check.holds for check in checks)
     console.print(f"{name}: {held} of {len(checks)} as expected, {time.perf_counter() - began:.1f} s\n", style="dim")
-    return checks
+    return part
 
 
 @contextmanager
 def _progress(name: str, console: Console) -> Iterator[Say]:
     """Show what a part is about to do, on terminals."""
     if not console.is_terminal:
+        console.print(f"{name} ...", style="dim")
         yield lambda words: None
         return
     with console.status(name) as status:

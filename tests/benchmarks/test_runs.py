@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import emuml
-from benchmarks import csr, erasurehead_delays, mutants, script, simpy_events, start, timing_kernels, update_times
+from benchmarks import csr, erasurehead_tcp, mutants, script, simpy_events, start, timing_kernels, update_times
 
 
 def test_the_bound_is_the_emulated_time() -> None:
-    assert erasurehead_delays.least_s(100) == pytest.approx(31.52, abs=0.005)
-    given = erasurehead_delays.experiment(10)
-    assert emuml.run(given).duration_s == pytest.approx(erasurehead_delays.least_s(10), abs=1e-9)
+    assert erasurehead_tcp.least_s(100) == pytest.approx(31.52, abs=0.005)
+    given = erasurehead_tcp.experiment(10)
+    assert emuml.run(given).duration_s == pytest.approx(erasurehead_tcp.least_s(10), abs=1e-9)
 
 
 def test_figures_of_starts_take_the_median_time_and_the_largest_size() -> None:
