@@ -18,7 +18,7 @@ from emuml.cli.main import status
 from emuml.experiment.config import load, loads
 
 PROJECT = Path(__file__).resolve().parents[1]
-PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
+PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md")), *sorted(PROJECT.glob("papers/*/README.md"))]
 README = PAGES[0].read_text()
 
 
@@ -57,6 +57,7 @@ def test_examples_print_what_is_committed(path: Path) -> None:
         ("docs/testing.md", 1),
         ("docs/faults.md", 2),
         ("docs/tiers.md", 1),
+        ("papers/erasurehead/README.md", 1),
     ],
 )
 def test_code_of_a_page_prints_what_the_page_says(page: str, count: int, tmp_path: Path) -> None:

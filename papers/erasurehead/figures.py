@@ -17,7 +17,7 @@ import numpy as np
 if __package__ in (None, ""):  # as a script; its own folder would hide the standard library's modules
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from emuml.report.charts import COLOURS, LEFT, RIGHT, Series, axes, lines, svg
+from emuml.report.charts import BOTTOM, COLOURS, LEFT, RIGHT, TOP, Series, axes, lines, points, svg
 from emuml.report.markup import tag, to_text
 from emuml.report.scales import Scale, scale_for
 from emuml.report.style import FIGURE
@@ -46,11 +46,13 @@ def panel(drawing: Element, caption: str, x: float, y: float, width: float = PAN
     return [tag("text", caption, x=x + 8, y=y + 14, style="font-size: 14px; font-weight: 600"), drawing]
 
 
-def key(names: Sequence[str], x: float, y: float, step: float = 150, kind: str = "line") -> list[Element]:
-    """Say which colour is which, in a row."""
+def key(
+    names: Sequence[str], x: float, y: float, step: float = 150, kind: str = "line", first: int = 0
+) -> list[Element]:
+    """Say which colour is which, in a row; ``first`` is the number of its first colour."""
     drawn = []
     for i, name in enumerate(names):
-        at, style = x + step * i, f"s{i % COLOURS}"
+        at, style = x + step * i, f"s{(first + i) % COLOURS}"
         if kind == "line":
             drawn.append(tag("polyline", points=f"{at},{y} {at + 28},{y}", class_=f"line {style}"))
         else:
@@ -62,6 +64,15 @@ def key(names: Sequence[str], x: float, y: float, step: float = 150, kind: str =
 LOSS_SCHEMES = ("uncoded", "ignore 3", "FRC r=3", "AGC r=3 c=15", "AGC covered", "AGC r=3 c=15, wait-all")
 LOSS_SETS = ("amazon-access", "covertype", "kc-house", "two-gaussians:3600x100")
 
+LOSS_UNTIL_S = {"two-gaussians:3600x100": 40.0}
+"""Nothing more happens later."""
+
+
+def drawn_line(name: str, curve: Mapping[str, Sequence[float]], limit_s: float) -> Series:
+    """Return the line of a scheme up to a time."""
+    time_s, values = np.array(curve["time_s"]), np.array(curve["loss"])
+    return Series(name, time_s[time_s <= limit_s], values[time_s <= limit_s])
+
 
 def loss(numbers: Numbers) -> str:
     """Draw loss against time on each data set; the twin where that is what was trained on."""
@@ -69,22 +80,11 @@ def loss(numbers: Numbers) -> str:
     for i, name in enumerate(LOSS_SETS):
         curves = numbers.get(name) or numbers[f"{name}-twin"]
         shown = name if name in numbers else f"{name}-twin"
-        series = [Series(one, np.array(curves[one]["time_s"]), np.array(curves[one]["loss"])) for one in LOSS_SCHEMES]
+        series = [drawn_line(one, curves[one], LOSS_UNTIL_S.get(name, np.inf)) for one in LOSS_SCHEMES]
         drawing = lines(series, shown, "seconds", "training loss")
-        parts += panel(drawing, shown, 430 * (i % 2), 275 * (i // 2))
-    parts += key(LOSS_SCHEMES[:3], 40, 575, 250) + _second_row(LOSS_SCHEMES[3:], 40, 600, 250)
-    return figure("Training loss over seconds by scheme, on four data sets", 620, *parts)
-
-
-def _second_row(names: Sequence[str], x: float, y: float, step: float) -> list[Element]:
-    return [
-        each
-        for i, name in enumerate(names)
-        for each in (
-            tag("polyline", points=f"{x + step * i},{y} {x + step * i + 28},{y}", class_=f"line s{3 + i}"),
-            tag("text", name, x=x + step * i + 34, y=y + 4),
-        )
-    ]
+        parts += panel(drawing, shown, 430 * (i % 2), 285 * (i // 2))
+    parts += key(LOSS_SCHEMES[:3], 40, 590, 250) + key(LOSS_SCHEMES[3:], 40, 615, 250, first=3)
+    return figure("Training loss over seconds by scheme, on four data sets", 635, *parts)
 
 
 CLOCKS = ("logged", "cancel", "skip-stale", "carry-over", "wait-all")
@@ -97,13 +97,10 @@ def rounds(numbers: Numbers) -> str:
     said = ["the program's clock", *CLOCKS[1:]]
     return figure(
         "Seconds per round on the built-in delays by scheme and semantics",
-        40 + 24 * len(times) + 60,
+        10 + 22 + grouped_height(len(times), len(CLOCKS), 6) + 6,
         *key(said, 40, 16, 155, "bar"),
         *panel(drawing, "", 0, 10, WIDTH),
     )
-
-
-MODELS = ("A 0.05", "B 0.05", "A 0.5", "B 0.5")
 
 
 def loads(numbers: Numbers) -> str:
@@ -124,20 +121,19 @@ def sizes(numbers: Numbers) -> str:
     measured, theory = numbers["sizes"]["measured"], numbers["sizes"]["theory"]
     workers = sorted({int(name.rpartition("/")[2]) for name in theory})
     rules = [rule for rule in dict.fromkeys(name.rpartition("/")[0] for name in theory) if rule not in ("uncoded",)]
-    x = np.log10(np.array(workers, np.float64))
+    x = np.array(workers, np.float64)
     series, dots = [], []
-    scale_y = Scale(0.0, 16.0, 210.0, 28.0)
-    scale_x = scale_for(x.tolist(), LEFT, RIGHT)
+    scale_y = Scale(0.0, 16.0, BOTTOM, TOP)
+    scale_x = scale_for(x.tolist(), LEFT, RIGHT, is_log=True)
     for i, rule in enumerate(rules):
-        gains = [theory[f"uncoded/{n}"] / theory[f"{rule}/{n}"] for n in workers]
-        series.append(Series(rule, x, np.array(gains)))
-        points = " ".join(f"{scale_x(a):.1f},{scale_y(g):.1f}" for a, g in zip(x.tolist(), gains, strict=True))
-        dots.append(tag("polyline", points=points, class_=f"line s{i}"))
-        for a, n in zip(x.tolist(), workers, strict=True):
+        gains = np.array([theory[f"uncoded/{n}"] / theory[f"{rule}/{n}"] for n in workers])
+        series.append(Series(rule, x, gains))
+        dots.append(tag("polyline", points=points(series[-1], scale_x, scale_y), class_=f"line s{i}"))
+        for n in workers:
             gain = measured[f"uncoded/{n}"][0] / measured[f"{rule}/{n}"][0]
-            dots.append(tag("circle", cx=scale_x(a), cy=scale_y(gain), r=5.0 - i, class_=f"dot s{i}"))
+            dots.append(tag("circle", cx=scale_x(n), cy=scale_y(gain), r=5.0 - i, class_=f"dot s{i}"))
     ends = ", ".join(f"{one.name} ends at {one.y[-1]:.3g}" for one in series)
-    head = axes(scale_x, scale_y, "workers, powers of ten", "gain over uncoded, seconds per round")
+    head = axes(scale_x, scale_y, "workers (logarithmic)", "gain over uncoded, seconds per round")
     drawing = svg(250, "Gain against workers", f"{ends}.", *head, *dots)
     names = {"half": "first half of the workers", "nine tenths": "first nine tenths", "AGC r=3": "AGC r=3 c=n/2"}
     shown = [f"{names.get(rule, rule)}" for rule in rules]
