@@ -54,7 +54,7 @@ class ExactDecoder(ABC):
         except np.linalg.LinAlgError as error:
             raise Unsound(f"{received.size} answers determine no decoding in double precision") from error
         return sound(
-            self.rows.judged(received, everybody[received]), self.rows.partitions, self._largest_row, self.defect
+            self.rows.judged(received, everybody[received]), self.rows.partitions, self.largest_row, self.defect
         )
 
     @property
@@ -63,8 +63,9 @@ class ExactDecoder(ABC):
         return 0.0
 
     @cached_property
-    def _largest_row(self) -> float:
-        return math.sqrt(float(np.add.reduceat(self.rows.values**2, self.rows.indptr[:-1]).max()))
+    def largest_row(self) -> float:
+        """Largest norm of a row."""
+        return math.sqrt(float(self.rows.squared_norms.max()))
 
     @abstractmethod
     def without(self, missing: Indices) -> Floats:

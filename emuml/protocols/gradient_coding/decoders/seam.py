@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from emuml._kernels import csr_accumulate
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -82,27 +85,32 @@ class Rows:
         return found
 
     def combined(self, received: Indices, values: Floats) -> Floats:
-        """Return ``a^T B``, shape (partitions,), for weights of some workers."""
-        return self._summed(*self._scaled(received, values))
+        """Return ``a^T B``, shape (partitions,), for weights of some workers; added row by row."""
+        found = np.zeros(self.partitions)
+        starts, stops = self.indptr[received], self.indptr[received + 1]
+        csr_accumulate(starts, stops, self._columns, self.values, values, found)
+        return found
 
     def judged(self, received: Indices, values: Floats) -> Weights:
         """Return weights with the error and the noise gain that they really have."""
-        entries, factors = self._scaled(received, values)
-        combined = self._summed(entries, factors)
+        combined = self.combined(received, values)
         return Weights(
             values=values,
             error=float(np.sum((combined - 1.0) ** 2)),
-            noise_gain=float(np.sqrt(np.sum(factors**2) / self.partitions)),
+            noise_gain=float(np.sqrt(np.sum(values**2 * self.squared_norms[received]) / self.partitions)),
         )
 
-    def _scaled(self, received: Indices, values: Floats) -> tuple[Indices, Floats]:
-        """Return the positions of the entries of some rows, and these entries times weights of the rows."""
-        entries = self._entries(received)
-        return entries, self.values[entries] * np.repeat(values, self.indptr[received + 1] - self.indptr[received])
-
-    def _summed(self, entries: Indices, factors: Floats) -> Floats:
-        found: Floats = np.bincount(self.indices[entries], factors, self.partitions).astype(np.float64, copy=False)
+    @cached_property
+    def squared_norms(self) -> Floats:
+        """Squared norm of each row, shape (workers,)."""
+        rows = np.repeat(np.arange(self.workers), np.diff(self.indptr))
+        found: Floats = np.bincount(rows, self.values**2, self.workers).astype(np.float64, copy=False)
         return found
+
+    @cached_property
+    def _columns(self) -> NDArray[np.int32]:
+        """Partitions of the entries, as kernels take them."""
+        return self.indices.astype(np.int32)
 
     def _entries(self, received: Indices) -> Indices:
         """Return the positions of the entries of some rows, row by row."""
