@@ -13,7 +13,7 @@ from emuml import names
 from emuml.cluster.compute import ComputeModel, ShiftedExponential
 from emuml.errors import UserError
 from emuml.experiment.training import Range, Training
-from emuml.theory import arrivals_distribution
+from emuml.theory import NoClosedForm, arrivals_distribution
 from emuml.theory.atoms import atoms_of
 
 Floats = NDArray[np.float64]
@@ -48,7 +48,10 @@ def answers(training: Training) -> Range | None:
         return Range.certain(float(rounds * training.workers))
     if shape.stragglers != "cancel" or training.travel_s or not isinstance(training.law, ShiftedExponential):
         return None
-    used = arrivals_distribution(shape.stop_rule)
+    try:
+        used = arrivals_distribution(shape.stop_rule)
+    except NoClosedForm:
+        return None
     counts = np.arange(1, training.workers + 1)
     mean = float(used @ counts)
     reach = NORMAL * float(rounds * (used @ (counts - mean) ** 2)) ** 0.5

@@ -93,6 +93,21 @@ def writes(engine: str, settings: RuntimeSettings, name: str, out: str | Path | 
     return {f"{folder}/{file}": what for file, what in sorted(found.items())}
 
 
+def _unequal(least: float, most: float) -> str:
+    """Say how loads differ: by a row where shares are not equal, or by as much as a code likes.
+
+    Examples
+    --------
+    >>> _unequal(0.99, 1.01)
+    'the largest share of the data is 2 % larger than the smallest'
+    >>> _unequal(0.0, 4.0)
+    'workers compute between 0 and 4 shares of the data'
+    """
+    if most < 2 * least:
+        return f"the largest share of the data is {100 * (most / least - 1):.2g} % larger than the smallest"
+    return f"workers compute between {least:.2g} and {most:.2g} shares of the data"
+
+
 def _is_ignored(law: object, least: float, most: float) -> bool:
     """Tell whether a law ignores a load that is not that of one share; shares may differ by a row."""
     return getattr(law, "load", "") == "ignored" and (least > 1.01 or most < 0.99 or most >= 1.5)
@@ -135,7 +150,7 @@ def notes(
         if stop.watched():
             found.append(f"the run ends earlier if {_end(stop)}, which nobody can predict")
     if load is not None and load[1] > load[0] * (1 + 1e-9):
-        found.append(f"the largest share of the data is {100 * (load[1] / load[0] - 1):.2g} % larger than the smallest")
+        found.append(_unequal(*load))
     if load is not None and _is_ignored(cluster.compute, *load):
         each = f"{load[1]:.2g}" if load[1] - load[0] < 0.1 else f"{load[0]:.2g} to {load[1]:.2g}"
         found.append(f"recorded delays ignore the load: a worker computes {each} shares of the data in the time of one")

@@ -136,7 +136,7 @@ def check_equal_loads(built: BuiltCode) -> None:
             f"no closed form is known where workers have loads from {loads.min():g} to {loads.max():g}",
             "code",
             "codes of which all workers compute equally much",
-            "emuml.plan and runs take every worker's load",
+            "plans and runs take each worker at its load",
         )
 
 

@@ -23,6 +23,9 @@ from emuml.streams import stream_key, words_at
 Edges = NDArray[np.int32]
 """Shape (edges, 2)."""
 
+_REDRAWN_DEGREE, _REDRAWN_VERTICES = 4, 4096
+"""Up to these whole graphs are drawn again; ``exp(-(degree^2 - 1) / 4)`` of all pairings are simple: 1 of 43 or more."""
+
 _PATIENCE = 10
 
 
@@ -106,10 +109,17 @@ class RandomRegular:
     degree : int
         Below the number of vertices, one of them even.
 
+    Notes
+    -----
+    Ends of edges are paired at random. Up to degree 4 and 4096 vertices this is repeated until the graph is simple, so
+    that all graphs are equally likely. Beyond, only pairs that do not fit are drawn again: graphs are equally likely as
+    the number of vertices grows. Of a degree of half the vertices or more, the complement is drawn.
+
     References
     ----------
-    Steger and Wormald, "Generating random regular graphs quickly", Combinatorics, Probability and Computing 8, 1999:
-    every graph of small degree is about equally likely.
+    Bollobás, "A probabilistic proof of an asymptotic formula for the number of labelled regular graphs", European
+    Journal of Combinatorics 1, 1980; Steger and Wormald, "Generating random regular graphs quickly", Combinatorics,
+    Probability and Computing 8, 1999.
     """
 
     degree: Annotated[int, Ge(1)]
@@ -222,17 +232,23 @@ def unbalanced(edges: Edges, vertices: int) -> tuple[list[int], list[int]] | Non
 
 
 def _paired(vertices: int, degree: int, key: int) -> Edges | None:
-    """Pair the ends of edges at random and again those that do not fit; ``None`` if that gets stuck."""
+    """Pair the ends of edges at random, and those that do not fit once more; ``None`` if that fails."""
     ends = np.repeat(np.arange(vertices), degree)
     taken, drawn, idle = np.empty(0, np.int64), 0, 0
+    is_redrawn = degree <= _REDRAWN_DEGREE and vertices <= _REDRAWN_VERTICES
     while ends.size:
         order = np.argsort(words_at(key, np.arange(drawn, drawn + ends.size)), kind="stable")
         drawn += ends.size
         pairs = np.sort(ends[order].reshape(-1, 2), axis=1)
+        fits = pairs[:, 0] != pairs[:, 1]
+        if is_redrawn and not fits.all():
+            return None
         names = pairs[:, 0] * vertices + pairs[:, 1]
-        fits = np.zeros(len(pairs), np.bool_)
-        fits[np.unique(names, return_index=True)[1]] = True  # the first of those that are equal
-        fits &= (pairs[:, 0] != pairs[:, 1]) & ~np.isin(names, taken)
+        is_first = np.zeros(len(pairs), np.bool_)
+        is_first[np.unique(names, return_index=True)[1]] = True
+        fits &= is_first & ~np.isin(names, taken)
+        if is_redrawn and not fits.all():
+            return None
         taken, ends = np.concatenate([taken, names[fits]]), pairs[~fits].ravel()
         idle = 0 if fits.any() else idle + 1
         if idle == _PATIENCE:
