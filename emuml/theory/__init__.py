@@ -17,11 +17,14 @@ from emuml.theory.decoding_error import (
     bernoulli_uncovered,
     covered_chances,
     covered_fraction,
+    cycle_error,
+    cycle_error_under_absence,
     decode_error_of,
     expected_decode_error,
     ignore_error,
     repetition_error,
     repetition_error_under_absence,
+    uniform_weights_error,
 )
 from emuml.theory.distributions import round_time_cdf, round_time_ppf
 from emuml.theory.noise_floor import (
@@ -70,6 +73,9 @@ __all__ = [
     "decode_error_of",
     "covered_chances",
     "bernoulli_error",
+    "cycle_error",
+    "cycle_error_under_absence",
+    "uniform_weights_error",
     "bernoulli_uncovered",
     "repetition_error",
     "repetition_error_under_absence",

@@ -7,7 +7,7 @@ round closes at a number of answers whoever gives them. Sources: Charles, Papail
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from emuml.errors import UserError
 from emuml.shapes import miss_probability
 from emuml.theory import arguments
 from emuml.theory.coverage import covered_groups_distribution
-from emuml.theory.seams import Code, GroupedCode, NoClosedForm
+from emuml.theory.seams import BuiltCode, Code, GroupedCode, NoClosedForm, OneStepDecoder
 
 Floats = NDArray[np.float64]
 
@@ -92,22 +92,99 @@ def bernoulli_uncovered(partitions: int, mean_load: float, responders: int) -> f
     return float(k * (1.0 - s / k) ** c)
 
 
-def expected_decode_error(code: Code, workers: int, collect: int | None = None) -> float:
-    """Return the expected error of a round of a group code, in partitions.
+def uniform_weights_error(matrix: Floats, responders: int, weight: float) -> float:
+    """Return the expected error when the answers of ``c`` of ``n`` workers of a given code get the same weight.
+
+    With ``s_i`` the sums of the columns of ``B``, ``F`` the sum of the squares of its entries and ``k`` columns:
+    ``k - 2 a (c/n) sum s_i + a^2 ((c/n) F + c(c-1)/(n(n-1)) (sum s_i^2 - F))``.
+
+    Parameters
+    ----------
+    matrix : ndarray of float64, shape (workers, partitions)
+        The matrix ``B`` of the code.
+    responders : int
+        Workers that answer, ``c``.
+    weight : float
+        Of each answer, ``a``.
+
+    Examples
+    --------
+    >>> uniform_weights_error(np.eye(4), responders=2, weight=2.0)  # as ignore_error(4, 2)
+    4.0
+    """
+    workers, partitions = matrix.shape
+    _check_responders(responders, workers)
+    sums, squares = matrix.sum(axis=0), float((matrix**2).sum())
+    single = responders / workers
+    pair = single * (responders - 1) / max(workers - 1, 1)
+    spread = single * squares + pair * (float(sums @ sums) - squares)
+    return float(partitions - 2.0 * weight * single * sums.sum() + weight**2 * spread)
+
+
+def cycle_error(workers: int, responders: int) -> float:
+    """Return the expected optimal error of the graph code of a cycle, whose every path of odd length ``v`` costs 1/v.
+
+    Parameters
+    ----------
+    workers : int
+        Edges and vertices of the cycle, ``n``, at least 3.
+    responders : int
+        Workers that answer, ``c``: the others cut the cycle into paths.
+
+    Returns
+    -------
+    float
+        Partitions: ``sum over odd v of (n/v) C(n-v-1, n-c-2) / C(n, n-c)``, and ``1/n`` for one cut of an odd cycle.
+
+    Examples
+    --------
+    >>> cycle_error(5, 4), cycle_error(6, 5), cycle_error(6, 0)
+    (0.2, 0.0, 6.0)
+    """
+    arguments.check_integer(workers, "workers", 3)
+    arguments.check_integer(responders, "responders", 0, workers)
+    cuts = workers - responders
+    if cuts < 2:
+        return cuts * (workers % 2) / workers
+    total, chance = 0.0, cuts * (cuts - 1) / (workers * (workers - 1))  # of a path of one vertex: two cuts beside it
+    for vertices in range(1, responders + 2):
+        if vertices % 2:
+            total += workers / vertices * chance
+        chance *= max(responders + 1 - vertices, 0) / max(workers - 1 - vertices, 1)
+    return total
+
+
+def cycle_error_under_absence(workers: int, absence: float) -> float:
+    """Return the expected optimal error of the graph code of a cycle when each worker is absent by itself.
+
+    ``sum over odd v < n of (n/v) p^2 (1-p)^(v-1)``, and for an odd cycle ``p (1-p)^(n-1)`` for a single cut.
+    """
+    arguments.check_integer(workers, "workers", 3)
+    arguments.check_absence(absence)
+    odd = np.arange(1, workers, 2)
+    paths = float(np.sum(workers / odd * absence**2 * (1.0 - absence) ** (odd - 1)))
+    return paths + (workers % 2) * absence * (1.0 - absence) ** (workers - 1)
+
+
+def expected_decode_error(code: Code, workers: int, collect: int | None = None, seed: int = 0) -> float:
+    """Return the expected error of a round of a group code, or of a code with one-step decoding, in partitions.
 
     Parameters
     ----------
     code : Code
-        Declaration of a code of disjoint groups.
+        Declaration of a code.
     workers : int
         Number of workers.
     collect : int, optional
         Answers at which a round closes at the latest, as for the protocol.
+    seed : int
+        Draws a random code, as that of the experiment does: the mean is over the workers that answer.
+        :func:`bernoulli_error` is the mean over codes, too.
 
     Raises
     ------
     NoClosedForm
-        For a code without groups, and for ``scale="covered"`` with groups of different sizes.
+        For other codes, and for ``scale="covered"`` with groups of different sizes.
 
     Examples
     --------
@@ -115,7 +192,11 @@ def expected_decode_error(code: Code, workers: int, collect: int | None = None) 
     >>> round(expected_decode_error(FractionalRepetition(3), 30, collect=15), 4)
     3.3621
     """
-    return decode_error_of(_grouped(code, workers, collect))
+    built: Any = code.build(workers, seed, collect)
+    if isinstance(decoder := getattr(built, "decoder", None), OneStepDecoder):
+        answers = workers if collect is None else collect
+        return uniform_weights_error(built.encode_matrix, answers, decoder.weight(answers))
+    return decode_error_of(_with_groups(built, code))
 
 
 def decode_error_of(built: GroupedCode) -> float:
@@ -164,7 +245,10 @@ def ignore_error(partitions: int, responders: int, scale: Literal["none", "cover
 
 
 def _grouped(code: Code, workers: int, collect: int | None) -> GroupedCode:
-    built = code.build(workers, collect=collect)
+    return _with_groups(code.build(workers, collect=collect), code)
+
+
+def _with_groups(built: BuiltCode, code: Code) -> GroupedCode:
     if not isinstance(built, GroupedCode):
         raise NoClosedForm(f"{type(code).__name__} has no groups of workers", "decode error")
     return built

@@ -170,6 +170,15 @@ class GroupedCode(Protocol):
         ...
 
 
+@runtime_checkable
+class OneStepDecoder(Protocol):
+    """A decoder that gives every answer the same weight."""
+
+    def weight(self, responders: int) -> float:
+        """Return the weight of each answer if there are so many."""
+        ...
+
+
 class Code(Protocol):
     """A declaration of a code."""
 

@@ -243,7 +243,7 @@ def check_held(code, replication=None):
     assert holders.size == code.partitions
     if replication is not None:
         assert holders.tolist() == np.broadcast_to(replication, code.partitions).tolist()
-    assert code.loads.tolist() == [len(row) * code.workers / code.partitions for row in held]
+    assert code.loads == pytest.approx([len(row) * code.workers / code.partitions for row in held], rel=1e-15)
     assert code.load == max(code.loads)
     check_matrix(code)
 

@@ -24,7 +24,7 @@ Edges = NDArray[np.int32]
 """Shape (edges, 2)."""
 
 _REDRAWN_DEGREE, _REDRAWN_VERTICES = 4, 4096
-"""Up to these whole graphs are drawn again; ``exp(-(degree^2 - 1) / 4)`` of all pairings are simple: 1 of 43 or more."""
+"""Up to these whole graphs are drawn again: ``exp(-(degree^2 - 1) / 4)`` of all pairings are simple, 1 of 43."""
 
 _PATIENCE = 10
 

@@ -35,7 +35,10 @@ class OneStep:
     load: float
     is_cheap = True
 
+    def weight(self, responders: int) -> float:
+        """Return the weight of each answer if there are so many, at least 1."""
+        return self.rows.partitions / (responders * self.load)
+
     def weights(self, received: Indices) -> Weights:
         """See :class:`Decoder`."""
-        weight = self.rows.partitions / (max(received.size, 1) * self.load)
-        return self.rows.judged(received, np.full(received.size, weight))
+        return self.rows.judged(received, np.full(received.size, self.weight(max(received.size, 1))))
