@@ -16,7 +16,7 @@ from papers.erasurehead.schemes import configured, schemes
 
 SHIFTS_S = (0.05, 0.5)
 MODELS = {"A": "fixed", "B": "scaled"}
-EMULATED = ("uncoded", "ignore 3", "ignore 15", "FRC r=3", "AGC r=3 c=15")
+EMULATED = ("uncoded", "ignore 3", "ignore 15", "cyclic s=3", "FRC r=3", "AGC r=3 c=15")
 LAWS = tuple((model, shift_s) for shift_s in SHIFTS_S for model in MODELS)
 EXACT = ("uncoded", "cyclic", "FRC")
 """How the names of schemes that lose nothing begin."""

@@ -27,13 +27,14 @@ SCHEMES: dict[str, tuple[int, int, str]] = {
     "ignore 3": (1, 27, "covered"),
     "ignore 15": (1, 15, "covered"),
     "ignore 15 unscaled": (1, 15, "none"),
+    "cyclic s=2": (1, 28, "exact"),
     "FRC r=3": (3, 30, "none"),
     "AGC r=3 c=15": (3, 15, "none"),
     "AGC unbiased": (3, 15, "unbiased"),
     "AGC covered": (3, 15, "covered"),
     "AGC r=5 c=15": (5, 15, "none"),
 }
-"""Replicas of each row, answers at which a round closes at the latest, scaling."""
+"""Replicas of each row, answers at which a round closes at the latest, scaling; all is known of what is exact."""
 
 
 class Decoded(NamedTuple):
@@ -55,7 +56,9 @@ def by_delays(scheme: str, delays: Floats) -> Iterator[Decoded]:
             if arrived == collect or len(seen) == groups:
                 break
             seen.add(worker // replicas)
-        factor = {"none": 1.0, "unbiased": 1 / (1 - p), "covered": groups / len(seen)}[scale]
+        if scale == "exact":
+            seen = set(range(groups))
+        factor = {"none": 1.0, "exact": 1.0, "unbiased": 1 / (1 - p), "covered": groups / len(seen)}[scale]
         yield Decoded(sorted(seen), groups, factor)
 
 

@@ -26,6 +26,7 @@ SCHEMES = (
     "ignore 3",
     "ignore 6",
     "ignore 15",
+    "cyclic s=2",
     "FRC r=2",
     "FRC r=3",
     "FRC r=5",

@@ -31,6 +31,7 @@ SMALL = (
     "ignore 3",
     "ignore 15",
     "ignore 15 unscaled",
+    "cyclic s=2",
     "FRC r=3",
     AGC,
     "AGC unbiased",
@@ -119,7 +120,7 @@ def _table(name: str, runs: dict[str, Result], at: dict[str, int | None]) -> Tab
         per_round = closed_form("uncoded")[0] / closed_form(scheme)[0]
         rows.append([scheme, f"{final['train loss']:.4f}", f"{final[test]:.4f}", *taken, f"{per_round:.2f}x"])
     heads = ["scheme", "train\nloss", test.replace(" ", "\n"), "rounds\nto it", "s\nto it", "gain", "theory"]
-    return table(f"{name}: after 100 rounds, and until {CLOSE:g} times the uncoded loss", heads, rows)
+    return table(f"{name}: 100 rounds, and until {CLOSE:g} times the uncoded loss", heads, rows)
 
 
 def _said(name: str, rows: Rows, runs: dict[str, Result]) -> str:
