@@ -236,6 +236,7 @@ def _of_rounds(base: Plan, experiment: Experiment, training: Training, settings:
     decoded, duration = decoding(training, found), found.duration_s
     if decoded is not None:
         notes += wording.left_out(decoded.covered, getattr(experiment.protocol, "collect", None), training.workers)
+    notes += getattr(built_code(training), "remarks", ())
     if is_real:
         found = _real(found, is_unknown, ended is not None)
     return replace(

@@ -67,11 +67,20 @@ def _asked(experiment: Experiment, name: str, **given: Any) -> tuple[Any, str]:
 
 def group_code(experiment: Experiment) -> GroupCode | None:
     """Return the code of a run, if its groups are disjoint."""
+    code = _built_code(experiment)
+    return code if isinstance(code, GroupCode) else None
+
+
+def remarks(experiment: Experiment) -> tuple[str, ...]:
+    """Return what the code of a run says of itself, such as what rounding does to it in the worst case."""
+    return tuple(getattr(_built_code(experiment), "remarks", ()))
+
+
+def _built_code(experiment: Experiment) -> Any:
     protocol = experiment.protocol
     if not hasattr(protocol, "code") or not hasattr(protocol, "collect"):
         return None
-    code = protocol.code.build(experiment.cluster.workers, experiment.roster().seed, protocol.collect)
-    return code if isinstance(code, GroupCode) else None
+    return protocol.code.build(experiment.cluster.workers, experiment.roster().seed, protocol.collect)
 
 
 def are_alike(experiment: Experiment) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from emuml.cluster.cluster import Cluster
 from emuml.cluster.failure_laws import FailureLaw
 from emuml.cluster.faults import FaultPlan
+from emuml.protocols.gradient_coding.codes.seam import ROUNDING
 from emuml.report.statistics import standard_error
 from emuml.report.view import View, brief
 
@@ -141,7 +142,7 @@ def decoding(view: View) -> str:
     """Say how many rounds were decoded exactly."""
     errors = view.metrics["decode_error"]
     errors = errors[np.isfinite(errors)]
-    inexact = int((errors > 0).sum())
+    inexact = int((errors > ROUNDING).sum())
     if not inexact:
         return f"all {len(errors)} rounds exact"
     return f"{len(errors) - inexact} rounds exact, {inexact} not; mean error ‖aB - 1‖² {number(float(errors.mean()))}"

@@ -44,7 +44,7 @@ class Server(Node):
         stragglers: Stragglers = "cancel",
         deadline: Deadline = NO_DEADLINE,
     ) -> None:
-        self.code, self.workload, self.stop = code, workload, roster.stop
+        self.code, self.workload, self.stop = code.of(workload.initial.shape), workload, roster.stop
         self.rule, self.stragglers, self.deadline = code.stop_rule(), stragglers, deadline
 
     def on_start(self, ctx: Context, saved: Saved) -> None:

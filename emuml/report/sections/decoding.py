@@ -7,8 +7,9 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from emuml.protocols.gradient_coding.codes.seam import ROUNDING
 from emuml.report.charts import Series, level, lines
-from emuml.report.expected import are_alike, decode_error, group_code
+from emuml.report.expected import are_alike, decode_error, group_code, remarks
 from emuml.report.facts import decoding, number
 from emuml.report.figure import Column, Shown, by_round, grid
 from emuml.report.markup import tag
@@ -26,8 +27,9 @@ def section(shown: Shown) -> Element | None:
     views = [view for view in shown.logged if "decode_error" in view.metrics]
     if not views:
         return None
-    inexact = [view for view in views if errors(view)[1].any()]
+    inexact = [view for view in views if (errors(view)[1] > ROUNDING).any()]
     said = [_said(shown, view) for view in views if view not in inexact]
+    said += [_remark(shown, view, remark) for view in views for remark in remarks(view.experiment)]
     note = [tag("p", _NOTE, class_="note")] if inexact else []
     return tag(
         "section",
@@ -48,6 +50,11 @@ def errors(view: View) -> tuple[Floats, Floats]:
 def _said(shown: Shown, view: View) -> Element:
     text = f"{decoding(view)}: every decoded gradient was the full one."
     return tag("p", text.capitalize() if shown.is_single else f"{view.label}: {text}")
+
+
+def _remark(shown: Shown, view: View, remark: str) -> Element:
+    text = f"{remark[0].upper()}{remark[1:]}." if shown.is_single else f"{view.label}: {remark}."
+    return tag("p", text, class_="warning" if remark.startswith("warning") else "note")
 
 
 def _of_view(shown: Shown, view: View) -> Element:

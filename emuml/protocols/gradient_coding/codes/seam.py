@@ -33,6 +33,10 @@ NEGLIGIBLE = 2.0**-64
 """The cost of a task that has nothing to add up: tasks cost something, and this changes no sum of costs."""
 
 
+ROUNDING = 1e-9
+"""Decoding error up to which a decoding is exact but for rounding, in partitions."""
+
+
 class Code(Protocol):
     """A declaration of who computes what; the protocol needs nothing else of it."""
 
@@ -105,6 +109,11 @@ class BuiltCode:
         """The matrix ``B``, read-only, of shape (workers, partitions)."""
         raise NotImplementedError
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What plans and reports say of this code, in words; what one should fear begins with "warning"."""
+        return ()
+
     def assignment(self, worker: int) -> tuple[int, ...]:
         """Return the partitions of a worker, ascending; there may be none."""
         raise NotImplementedError
@@ -150,6 +159,10 @@ class BuiltCode:
     def answer_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of an answer, for parameters of a shape."""
         return shape
+
+    def of(self, shape: tuple[int, ...]) -> BuiltCode:
+        """Return the code for parameters of a shape; most codes do not ask for it."""
+        return self
 
     def combine(self, answers: Answers, decoding: Decoding) -> NDArray[Any] | None:
         """Return the gradient that a decoding makes of answers; ``None`` for zeros."""

@@ -20,8 +20,6 @@ from emuml.task import Cancelled, Task
 
 if TYPE_CHECKING:
     from emuml.protocol import Problem
-    from emuml.protocols.gradient_coding.server import Server
-    from emuml.protocols.gradient_coding.worker import Worker
     from emuml.rounds import Answers
 
 
@@ -139,14 +137,8 @@ class SlicedCode(BuiltCode):
         return flat if self.shape is None else flat[: int(np.prod(self.shape))].reshape(self.shape)
 
     def of(self, shape: tuple[int, ...]) -> SlicedCode:
-        """Return the code for parameters of a shape."""
+        """Return the code that knows the shape of the parameters, which the messages do not tell."""
         return replace(self, shape=shape)
-
-    def roles(self) -> tuple[type[Server], type[Worker]]:
-        """Return the classes of the server, which knows the shape of the parameters, and of the workers."""
-        from emuml.protocols.gradient_coding.codes.sliced_server import SlicedServer
-
-        return SlicedServer, super().roles()[1]
 
 
 def mixed_slices(
