@@ -1,0 +1,89 @@
+"""What plans, reports and oracles say of runs with exact codes."""
+
+import numpy as np
+import pytest
+
+import emuml
+import emuml.testing as et
+from emuml.cluster import Cluster, DelayTrace, ShiftedExponential
+from emuml.experiment.plan import plan
+from emuml.protocols import GradientCoding
+from emuml.protocols.gradient_coding import CyclicMDS, CyclicRepetition, YeAbbe
+from emuml.report.html import page
+from emuml.report.plan_box import rows
+from emuml.report.view import View
+from emuml.workloads import LogisticRegression
+
+
+def experiment(code, workers, compute=None):
+    cluster = Cluster(workers=workers, compute=compute or ShiftedExponential(0.05, 0.5))
+    return emuml.Experiment(LogisticRegression(data="two-gaussians:300x4"), GradientCoding(code), cluster, rounds=4)
+
+
+def notes_of(given):
+    return [text for name, text in rows(plan(given)) if name == "note"]
+
+
+def test_a_plan_tells_the_worst_case_and_warns_where_nothing_would_be_left():
+    assert any(
+        "3 neighbours" in note and "amplified 62 times" in note for note in notes_of(experiment(CyclicMDS(3), 30))
+    )
+    (warned,) = [note for note in notes_of(experiment(CyclicMDS(19), 100)) if note.startswith("warning")]
+    assert "a relative error of 2.4e-01 in double precision" in warned
+    assert "FractionalRepetition(replication=20)" in warned
+
+
+def test_a_plan_knows_that_messages_are_short():
+    long, short = (
+        next(each for each in plan(experiment(code, 10)).messages if each.kind == "answers").most_bytes
+        for code in (YeAbbe(3, 1), YeAbbe(0, 4))
+    )
+    assert long - short == 8 * (5 - 2)  # of four parameters and an intercept
+
+
+def test_a_report_tells_it_too_and_calls_rounding_exact():
+    shown = page([View.of_result(emuml.run(experiment(CyclicMDS(3), 30)))])
+    assert "every decoded gradient was the full one" in shown
+    assert "If 3 neighbours in the order of the code straggle" in shown
+    assert '<p class="warning">Warning: if 19 neighbours' in page(
+        [View.of_result(emuml.run(experiment(CyclicMDS(19), 100)))]
+    )
+
+
+def test_a_run_whose_neighbours_straggle_waits_for_more_answers():
+    """19 neighbours in the order of the code are late in each round: 81 answers would be drowned in rounding."""
+    times_s = np.ones((4, 100))
+    times_s[:, 81:] = 2.0 + np.arange(19)
+    result = emuml.run(experiment(CyclicMDS(19, "natural"), 100, DelayTrace(times_s)))
+    logged = [row for row in result.metrics.rows if "arrivals" in row]
+
+    assert all(81 < row["arrivals"] < 100 for row in logged)
+    assert all(row["decode_error"] < 1e-4 for row in logged)
+    assert result.parameters == pytest.approx(emuml.run(experiment(CyclicMDS(0), 100)).parameters, rel=1e-2)
+
+
+PROTOCOLS = [
+    GradientCoding(CyclicRepetition(1)),
+    GradientCoding(CyclicRepetition(2), collect=3),
+    GradientCoding(YeAbbe(1, 2)),
+]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=str)
+def test_runs_stand_what_is_shipped_to_check_them(protocol):
+    for workers in (3, 4, 6):
+        assert et.run(lambda: protocol, et.Scenario(workers=workers, rounds=3)).ok
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=str)
+def test_explored_crashes_of_workers_and_of_the_server_do_no_harm(protocol):
+    found = et.explore(
+        lambda: protocol,
+        et.shipped(protocol),
+        runs=60,
+        clusters=et.clusters(workers=(3, 5)),
+        faults=et.faults(crash=2, keep=()),
+    )
+    assert found.failure is None, found.failure.trial.report()
+    assert found.ok
