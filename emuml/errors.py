@@ -213,6 +213,17 @@ def _place_of(error: BaseException) -> str:
     return "" if frame is None else f" ({frame.tb_frame.f_code.co_filename}:{frame.tb_lineno})"
 
 
+class Unresolved(RunFailed):
+    """More workers of a group lied than a code can tell: no value of theirs is confirmed, and none is taken."""
+
+    def __init__(self, round: int, group: int, members: str, reason: str) -> None:
+        super().__init__(round, group, members, reason)
+        self.round, self.group, self.members, self.reason = round, group, members, reason
+
+    def __str__(self) -> str:
+        return f"round {self.round}: group {self.group} ({self.members}) is not verified: {self.reason}"
+
+
 class Deadlock(RunFailed):
     """Nothing is pending and nobody stopped the run (contract 12.3)."""
 

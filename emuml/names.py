@@ -41,6 +41,7 @@ REGISTRY: dict[str, dict[str, str]] = {
         "uncoded": "emuml.protocols.gradient_coding:Uncoded",
         "ignore-stragglers": "emuml.protocols.gradient_coding:IgnoreStragglers",
         "fractional-repetition": "emuml.protocols.gradient_coding:FractionalRepetition",
+        "verified-repetition": "emuml.protocols.gradient_coding:VerifiedRepetition",
         "cyclic-repetition": "emuml.protocols.gradient_coding:CyclicRepetition",
         "cyclic-mds": "emuml.protocols.gradient_coding:CyclicMDS",
         "ye-abbe": "emuml.protocols.gradient_coding:YeAbbe",

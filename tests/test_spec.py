@@ -45,6 +45,7 @@ from emuml.protocols.gradient_coding import (
     GraphCode,
     IgnoreStragglers,
     Uncoded,
+    VerifiedRepetition,
     YeAbbe,
 )
 from emuml.protocols.gradient_coding.codes import graphs
@@ -86,6 +87,7 @@ DECLARATIONS = [
     Uncoded(),
     IgnoreStragglers("none"),
     FractionalRepetition(4, "unbiased"),
+    VerifiedRepetition(5, 2, "drop"),
     CyclicRepetition(3),
     CyclicMDS(3, "seeded"),
     YeAbbe(2, 3, allow_large=True),

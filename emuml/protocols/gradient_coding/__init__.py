@@ -23,6 +23,7 @@ from emuml.protocols.gradient_coding.codes import (
     IgnoreStragglers,
     LinearCode,
     Uncoded,
+    VerifiedRepetition,
     YeAbbe,
 )
 
@@ -34,6 +35,7 @@ __all__ = [
     "Uncoded",
     "IgnoreStragglers",
     "FractionalRepetition",
+    "VerifiedRepetition",
     "CyclicRepetition",
     "CyclicMDS",
     "YeAbbe",

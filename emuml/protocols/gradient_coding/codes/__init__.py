@@ -10,12 +10,14 @@ from emuml.protocols.gradient_coding.codes.groups import GroupCode
 from emuml.protocols.gradient_coding.codes.linear import LinearCode
 from emuml.protocols.gradient_coding.codes.repetition import FractionalRepetition, IgnoreStragglers, Uncoded
 from emuml.protocols.gradient_coding.codes.seam import BuiltCode, Code, Decoding
+from emuml.protocols.gradient_coding.codes.verified import VerifiedCode, VerifiedRepetition
 from emuml.protocols.gradient_coding.codes.ye_abbe import YeAbbe
 
 __all__ = [
     "Uncoded",
     "IgnoreStragglers",
     "FractionalRepetition",
+    "VerifiedRepetition",
     "CyclicRepetition",
     "CyclicMDS",
     "YeAbbe",
@@ -26,6 +28,7 @@ __all__ = [
     "Code",
     "BuiltCode",
     "GroupCode",
+    "VerifiedCode",
     "LinearCode",
     "Decoding",
 ]

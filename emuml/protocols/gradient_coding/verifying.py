@@ -1,0 +1,105 @@
+"""The server that believes no single worker: it takes a group's sum when enough members sent the same bits.
+
+A worker has one vote a round, and what it sends is looked at before it is counted: an answer of another shape or dtype,
+or a message that is no answer, is a vote for nothing. On the array tier nobody lies, because workers are no nodes
+there: each group's first answers are equal, and only how many there are matters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from emuml.errors import Unresolved
+from emuml.message import Array
+from emuml.node import NodeId
+from emuml.protocols.gradient_coding.codes.seam import Decoding
+from emuml.protocols.gradient_coding.codes.verified import VerifiedCode
+from emuml.protocols.gradient_coding.messages import Gradient
+from emuml.protocols.gradient_coding.server import Server
+from emuml.protocols.gradient_coding.votes import Votes
+from emuml.rounds import Answers
+
+if TYPE_CHECKING:
+    from emuml.blocks import Saved
+    from emuml.context import Context
+
+
+class VerifyingServer(Server):
+    """Asks all workers for sums, and takes those that are confirmed."""
+
+    code: VerifiedCode
+    tracker: Votes
+
+    def on_start(self, ctx: Context, saved: Saved) -> None:
+        """Begin with the initial parameters."""
+        task = self.code.task(self.workload, self.workload.initial, 0, 0)
+        self.outline = task.shape, np.dtype(task.dtype)
+        self.suspects: set[int] = set()
+        super().on_start(ctx, saved)
+
+    def open(self, ctx: Context) -> None:
+        """Ask everybody for the next round; nothing that was said before counts in it."""
+        super().open(ctx)
+        self.tracker = Votes(self.code, self.code.needed)
+        self.rejected = 0
+
+    def on_message(self, ctx: Context, sender: NodeId, message: Gradient) -> None:
+        """Take an answer; anything else that a worker may have sent is rejected."""
+        if type(message) is not Gradient:
+            self.reject(sender.index)
+            return
+        super().on_message(ctx, sender, message)
+
+    def reject(self, worker: int) -> None:
+        """Note that a worker sent what is no answer."""
+        self.rejected += 1
+        self.suspects.add(worker)
+
+    def count(self, worker: int, value: Array) -> None:
+        """Count the vote of a worker.
+
+        Raises
+        ------
+        Unresolved
+            If its group can have no value any more, and the code does not say to go on without.
+        """
+        self.answers[worker] = value
+        is_value = (value.shape, value.dtype) == self.outline
+        if not is_value:
+            self.reject(worker)
+        group = self.tracker.cast(worker, value if is_value else None)
+        if self.code.on_unresolved == "stop" and (doubt := self.tracker.doubt(group)):
+            members = ", ".join(f"worker-{member}" for member in self.code.groups[group])
+            raise Unresolved(self.round + 1, group, members, doubt)
+
+    def decode(self, answers: Answers) -> Decoding:
+        """Return how the verified sums combine; other answers have no weight."""
+        workers = answers.workers
+        chosen = np.array(self._chosen(workers), np.int64)
+        decoding, weights = self.code.decode(chosen), np.zeros(workers.size)
+        weights[np.searchsorted(workers, chosen)] = decoding.weights
+        self.suspects.update(self.tracker.dissenters())
+        return replace(decoding, weights=weights)
+
+    def _chosen(self, workers: np.ndarray) -> list[int]:
+        """Return one worker for each group that is verified, ascending."""
+        if self.tracker.n_arrived:
+            return list(self.tracker.verified().values())
+        of_group: dict[int, list[int]] = {}
+        for worker in workers.tolist():
+            of_group.setdefault(self.code.group_of(worker), []).append(worker)
+        return [members[0] for members in of_group.values() if len(members) >= self.code.needed]
+
+    def notes(self) -> dict[str, float | str]:
+        """Return what else is logged: groups without a value, answers that differ or are none, and whose they are."""
+        doubtful = sum(bool(self.tracker.doubt(group)) for group in range(self.code.n_groups))
+        return {
+            **super().notes(),
+            "unresolved": doubtful,
+            "dissent": len(self.tracker.dissenters()),
+            "rejected": self.rejected,
+            "suspects": hex(sum(1 << worker for worker in self.suspects)),
+        }
