@@ -12,7 +12,7 @@ The kernel is the fastest way to add separate buffers. On 80 MB everybody waits 
 gains less than 2x there. Only a matrix that is already in place is summed faster, by gemv; but messages arrive in
 buffers of their own, and gemv's last bits change with the CPU and the BLAS, while the kernel adds in one order.
 
-Where the weights come from is measured by ``decode_weights``, whose figures follow.
+Where the weights come from is measured by ``decode_weights`` and ``decode_approximate``, whose figures follow.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import decode_weights, harness
+from benchmarks import decode_approximate, decode_weights, harness
 from emuml import _kernels
 from emuml._kernels import reference, weighted_sum
 
@@ -89,7 +89,7 @@ def measure(brief: bool) -> dict[str, harness.Figure]:
             if name != OURS:
                 target = 1.5 if name == "numpy twin" and (buffers, numbers) == MEMORY_BOUND else TARGETS[name]
                 figures[f"decode {buffers}x{numbers} against {name}"] = harness.speedup(times, name, OURS, target)
-    return figures | decode_weights.measure(brief)
+    return figures | decode_weights.measure(brief) | decode_approximate.measure(brief)
 
 
 if __name__ == "__main__":
