@@ -1,0 +1,42 @@
+"""The pages of single codes do what they say: files are experiments, and code prints what stands below it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from emuml.experiment.config import loads
+from tests.test_docs import blocks_of, run_script
+
+PAGES = sorted((Path(__file__).resolve().parents[1] / "docs" / "codes").glob("*.md"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_code_prints_what_the_page_says(page: Path, tmp_path: Path) -> None:
+    blocks = blocks_of(page)
+    followed = list(zip(blocks, [*blocks[1:], ("", "")], strict=True))
+    script = [text for (language, text), _ in followed if language == "python"]
+    expected = [following for (language, _), (_, following) in followed if language == "python"]
+    assert script
+    path = tmp_path / "page.py"
+    path.write_text("\n".join(script))
+    assert run_script(path) == "".join(expected)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_files_of_a_page_are_experiments_whose_code_can_be_built(page: Path) -> None:
+    files = [text for language, text in blocks_of(page) if language == "yaml"]
+    assert files
+    for text in files:
+        experiment = loads(text).experiment
+        protocol = experiment.protocol
+        assert protocol.code.build(experiment.cluster.workers, experiment.seed, protocol.collect).workers > 0  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_to_files_that_are_there(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+        assert target.startswith("https://") or (page.parent / target).exists(), target
