@@ -29,6 +29,7 @@ REGISTRY: dict[str, dict[str, str]] = {
     },
     "protocol": {
         "gradient-coding": "emuml.protocols.gradient_coding:GradientCoding",
+        "adaptive-coding": "emuml.protocols.adaptive_coding:AdaptiveCoding",
         "async-updates": "emuml.protocols.async_updates:AsyncUpdates",
         "sequential-gradient-coding": "emuml.protocols.sequential_coding:SequentialGradientCoding",
     },

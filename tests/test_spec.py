@@ -32,7 +32,7 @@ from emuml.cluster.mixtures import AffineLoad, WithOutliers
 from emuml.cluster.tails import LogNormal, Pareto, Weibull
 from emuml.cluster.workers import MarkovSlowness, SharedDraws, SpeedClasses, WorkerFactors
 from emuml.errors import FormatError, UserError
-from emuml.protocols import AsyncUpdates, SequentialGradientCoding
+from emuml.protocols import AdaptiveCoding, AsyncUpdates, SequentialGradientCoding
 from emuml.protocols.async_updates import ASP, BSP, SSP
 from emuml.protocols.gradient_coding import (
     BalancedRepetition,
@@ -79,6 +79,7 @@ DECLARATIONS = [
     GradientCoding(FractionalRepetition(2, "covered"), collect=3),
     GradientCoding(deadline_s=2, first_times=1.5),
     AsyncUpdates(SSP(3), on_lost="evict"),
+    AdaptiveCoding((FractionalRepetition(1), FractionalRepetition(2)), (0.5,), window=8),
     AsyncUpdates(ASP()),
     AsyncUpdates(BSP()),
     BSP(),

@@ -9,17 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from emuml.protocols.adaptive_coding import AdaptiveCoding as AdaptiveCoding
     from emuml.protocols.async_updates import AsyncUpdates as AsyncUpdates
     from emuml.protocols.gradient_coding import GradientCoding as GradientCoding
     from emuml.protocols.sequential_coding import SequentialGradientCoding as SequentialGradientCoding
 
 _HOMES = {
     "GradientCoding": "emuml.protocols.gradient_coding",
+    "AdaptiveCoding": "emuml.protocols.adaptive_coding",
     "AsyncUpdates": "emuml.protocols.async_updates",
     "SequentialGradientCoding": "emuml.protocols.sequential_coding",
 }
 
-__all__ = ["GradientCoding", "AsyncUpdates", "SequentialGradientCoding"]
+__all__ = ["GradientCoding", "AdaptiveCoding", "AsyncUpdates", "SequentialGradientCoding"]
 
 
 def __getattr__(name: str) -> Any:

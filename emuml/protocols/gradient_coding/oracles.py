@@ -6,6 +6,7 @@ it wants a problem whose sums are exact, such as the one that explorers train by
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,20 +31,27 @@ def describe(run: Any, protocol: GradientCoding) -> None:
     protocol : GradientCoding
     """
     run.reference(trained, name="parameters are those of the logged decode sets")
-    run.each_sent(_answers_a_question, "an answer is to a question that was asked")
-    run.each_sent(_asks_for_the_open_round, "questions are of the open round, at its parameters")
     if protocol.collect is None:
         run.at_end(_decodes_exactly, "with all workers up the decode error is 0")
     else:
         run.at_end(lambda finished: _collects(finished, protocol), "a round closes with enough distinct answers")
     if protocol.stragglers in ("cancel", "wait-all"):
-        run.always(
-            lambda nodes: _works_on_the_newest(nodes[str(nodes.acting)]), "work is on the newest question", of="worker"
-        )
-        run.at_end(
-            lambda finished: closes_in_time(finished, protocol),
-            "without faults a round takes no longer than the answers that it needs",
-        )
+        describe_interruption(run, lambda finished: closes_in_time(finished, protocol))
+    describe_rounds(run)
+
+
+def describe_interruption(run: Any, is_in_time: Callable[[Any], bool]) -> None:
+    """State what holds where new parameters end old work; ``is_in_time`` judges a finished run."""
+    run.always(
+        lambda nodes: _works_on_the_newest(nodes[str(nodes.acting)]), "work is on the newest question", of="worker"
+    )
+    run.at_end(is_in_time, "without faults a round takes no longer than the answers that it needs")
+
+
+def describe_rounds(run: Any) -> None:
+    """State what holds whatever the code of a round is, and whatever becomes of stragglers."""
+    run.each_sent(_answers_a_question, "an answer is to a question that was asked")
+    run.each_sent(_asks_for_the_open_round, "questions are of the open round, at its parameters")
     run.at_end(nobody_rests, "without faults nobody rests who was asked")
     run.always(
         lambda nodes: _is_at_work(nodes[str(nodes.acting)]), "whoever was asked is at work or has answered", of="worker"
@@ -55,8 +63,14 @@ def describe(run: Any, protocol: GradientCoding) -> None:
 
 def trained(finished: Any) -> list[NDArray[Any]]:
     """Return the versions that a plain loop gives for the logged decode sets; a new life of the server begins again."""
-    protocol, problem = finished.protocol, finished.problem
+    protocol = finished.protocol
     code = protocol.code.build(finished.scenario.workers, finished.scenario.seed, protocol.collect)
+    return trained_with(finished, lambda log: code)
+
+
+def trained_with(finished: Any, code_of: Callable[[Any], Any]) -> list[NDArray[Any]]:
+    """Return the same where the code of a round is told by what was logged of it."""
+    problem = finished.problem
     logs = iter([item.metrics for item in finished.logs if "covered_set" in item.metrics])
     found: list[NDArray[Any]] = []
     state, parameters = problem.start(), problem.initial
@@ -68,7 +82,7 @@ def trained(finished: Any) -> list[NDArray[Any]]:
             if log is None or log["round"] != item.version:
                 return []
             state, parameters = _stepped(
-                problem, code, state, parameters, int(str(log["covered_set"]), 16), item.version
+                problem, code_of(log), state, parameters, int(str(log["covered_set"]), 16), item.version
             )
         found.append(parameters)
     return found

@@ -9,8 +9,10 @@ nobody rests who was asked for more. Runs with faults are not judged: what was l
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
+
+from emuml.shapes import StopRule
 
 if TYPE_CHECKING:
     from emuml.protocols.gradient_coding.protocol import GradientCoding
@@ -29,20 +31,23 @@ def closes_in_time(finished: Any, protocol: GradientCoding) -> bool:
     finished : emuml.testing.views.Finished
     protocol : GradientCoding
     """
+    code = protocol.code.build(finished.scenario.workers, finished.scenario.seed, protocol.collect)
+    return close_in_time(finished, lambda log: code.stop_rule())
+
+
+def close_in_time(finished: Any, rule_of: Callable[[Any], StopRule]) -> bool:
+    """Tell the same where the stop rule of a round is told by what was logged of it."""
     rows = finished.trace.rows
     if had_trouble(rows):
         return True
-    code = protocol.code.build(finished.scenario.workers, finished.scenario.seed, protocol.collect)
-    closed = {
-        int(item.metrics["round"]) - 1: float(item.metrics.get("decided_s", item.time_s))
-        for item in finished.logs
-        if "covered_set" in item.metrics
-    }
     possible = _possible(rows)
-    return all(
-        time_s <= _decided_s(code.stop_rule().tracker(), possible.get(round, {})) + SLACK_S
-        for round, time_s in closed.items()
-    )
+    for item in finished.logs:
+        log = item.metrics
+        if "covered_set" in log:
+            could_s = _decided_s(rule_of(log).tracker(), possible.get(int(log["round"]) - 1, {}))
+            if float(log.get("decided_s", item.time_s)) > could_s + SLACK_S:
+                return False
+    return True
 
 
 def had_trouble(rows: Iterable[Any]) -> bool:

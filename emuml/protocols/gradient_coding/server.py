@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from emuml.deadlines import NO_DEADLINE, Deadline
-from emuml.message import Array
+from emuml.message import Array, Message
 from emuml.node import Node, NodeId, PeerState
 from emuml.parameters import ParameterBlocks
 from emuml.protocol import Problem
@@ -34,7 +34,7 @@ class Server(Node):
     """Asks all workers for coded sums, decodes the answers, takes a step, and asks again."""
 
     talks_to: ClassVar[frozenset[str] | None] = frozenset({"worker"})
-    messages = (Gradient, Parameters)
+    messages: ClassVar[tuple[type[Message], ...]] = (Gradient, Parameters)
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from emuml.message import Array
+from emuml.message import Array, Message
 from emuml.node import Node, NodeId
 from emuml.protocol import Problem
 from emuml.protocols.gradient_coding.codes.seam import BuiltCode
@@ -28,7 +28,7 @@ class Worker(Node):
     """Computes coded sums: of the newest parameters only, or of all it was asked for, in order."""
 
     talks_to: ClassVar[frozenset[str] | None] = frozenset({"server"})
-    messages = (Gradient, Parameters)
+    messages: ClassVar[tuple[type[Message], ...]] = (Gradient, Parameters)
 
     def __init__(self, code: BuiltCode, workload: Problem, index: int, stragglers: Stragglers = "cancel") -> None:
         self.code, self.workload, self.index = code, workload, index

@@ -55,7 +55,8 @@ def is_complete(view: View) -> bool:
 def complete(shown: Shown, view: View) -> str:
     """Say that nothing was missing."""
     groups = _logged(view, "groups")
-    what = f"all {groups[-1]:g} groups answered in each of the {len(groups)} rounds"
+    count = f"{groups[-1]:g} " if np.ptp(groups) == 0 else ""
+    what = f"all {count}groups answered in each of the {len(groups)} rounds"
     return f"{what.capitalize() if shown.is_single else f'{view.label}: {what}'}: no part of the data was ever missing."
 
 
