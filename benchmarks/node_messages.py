@@ -102,6 +102,9 @@ class Broadcaster(Sender):
 class Worker(Node):
     """Computes and answers."""
 
+    def __init__(self) -> None:
+        self.master, self.round = MASTER, 0
+
     def on_message(self, ctx: Any, sender: NodeId, message: Work) -> None:
         """Begin to compute."""
         self.master, self.round = sender, message.round

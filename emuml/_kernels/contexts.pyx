@@ -6,6 +6,7 @@ Whatever is not plainly right is left to the Python context, which says what is 
 
 from cpython.dict cimport PyDict_GetItem
 from cpython.float cimport PyFloat_AS_DOUBLE
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_SIZE
 
@@ -157,11 +158,19 @@ cdef class Context:
 
 cdef Machine receiver(Hands post, object to):
     """Return the machine of a node id, or None if there is none."""
+    cdef Machine machine = post.receiver
     cdef PyObject* found
-    if to is not post.last_to:
-        found = PyDict_GetItem(post.machines, to)
-        if found == NULL:
-            return None
-        post.last_to = to
-        post.last_machine = <Machine>found
-    return post.last_machine
+    # Many send to one, and one to many in their order.
+    if machine is not None:
+        if machine.id is to:
+            return machine
+        if machine.place + 1 < PyList_GET_SIZE(post.order):
+            machine = <Machine>PyList_GET_ITEM(post.order, machine.place + 1)
+            if machine.id is to:
+                post.receiver = machine
+                return machine
+    found = PyDict_GetItem(post.machines, to)
+    if found == NULL:
+        return None
+    post.receiver = <Machine>found
+    return post.receiver

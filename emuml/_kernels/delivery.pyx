@@ -9,11 +9,14 @@ What a handler records stands on a stack of records, since an effect that is exe
 context is used again only if nobody has kept it; one that was kept is stale for ever.
 """
 
+from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 from libc.stdint cimport int64_t
 
 cimport cython
+
+from types import MethodType
 
 from emuml._kernels.contexts cimport Context
 from emuml._kernels.effects cimport Burst, Hands, Job, Letter, Timer
@@ -28,6 +31,7 @@ from emuml._kernels.lives cimport (
     SET_TIMER,
     TIMED,
     TOLD,
+    Handlers,
     Life,
     Machine,
     Record,
@@ -50,6 +54,7 @@ cdef class Post(Hands):
     """Hands events to the nodes of one run and executes what they record; parameters as of ``Desk``."""
 
     cdef object execute, result, last_task, last_result
+    cdef dict by_class  # classes of nodes: handlers, or None
     cdef double last_s
     cdef Py_ssize_t still, still_most
     cdef readonly int64_t events
@@ -60,6 +65,7 @@ cdef class Post(Hands):
     def begin(self, machines, durations, still_most):
         """Take what was built after this object, before the run begins."""
         self.take(machines, durations)
+        self.by_class = {}
         self.context_class, self.still_most = tools().Context, still_most
         self.execute, self.result, self.eager = self.emulator._execute, self.emulator.result, self.emulator.eager
 
@@ -69,7 +75,7 @@ cdef class Post(Hands):
         for machine in self.machines.values():
             machine.post, machine.job, machine.jobs, machine.waiting, machine.armed = None, None, None, None, None
         self.machines, self.by_role, self.last_task, self.last_result = {}, {}, None, None
-        self.spare = None
+        self.spare, self.by_class = None, {}
         self.clear_away()
 
     def stand_aside(self):
@@ -87,7 +93,7 @@ cdef class Post(Hands):
         nothing = tools().Saved()
         for machine in machines:
             machine.incarnation += 1
-            machine.life = Life(machine, machine.born(), machine.incarnation)
+            machine.life = self.new_life(machine)
         for machine in machines:
             if self.result.stopped is not None:
                 return
@@ -97,7 +103,32 @@ cdef class Post(Hands):
                 self.note((self.time(), machine.name, "start", machine.incarnation))
             life = <Life>machine.life
             life.last_kind, life.last_one = TOLD, "on_start"
-            self.hand(machine, life, ON_START, <PyObject*>nothing, NULL)
+            self.hand(machine, life, None, ON_START, <PyObject*>nothing, NULL)
+
+    def life(self, Machine machine):
+        """Return the life of a new incarnation."""
+        return self.new_life(machine)
+
+    cdef Life new_life(self, Machine machine):
+        cdef Life life = Life(machine, machine.born(), machine.incarnation)
+        cdef Handlers handlers
+        cdef PyObject* found
+        kind = type(life.node)
+        found = PyDict_GetItem(self.by_class, kind)
+        if found == NULL:
+            self.by_class[kind] = tools().handlers(kind)
+            found = PyDict_GetItem(self.by_class, kind)
+        handlers = <Handlers>found
+        if handlers is None:
+            return life
+        # What is no plain construction may have put functions into the object.
+        if (machine.factory is kind and type(kind) is type) or (
+            binds(life.node.on_message, handlers.on_message)
+            and binds(life.node.on_computed, handlers.on_computed)
+            and binds(life.node.on_timer, handlers.on_timer)
+        ):
+            life.handlers = handlers
+        return life
 
     def run(self, double until):
         """Hand over events up to ``until``, or until the run is stopped."""
@@ -171,7 +202,8 @@ cdef class Post(Hands):
         life.last_kind = MESSAGE
         life.last_one = sender
         life.last_two = plan.name
-        return self.hand(machine, life, ON_MESSAGE, <PyObject*>sender, <PyObject*>message)
+        handler = None if life.handlers is None else life.handlers.on_message
+        return self.hand(machine, life, handler, ON_MESSAGE, <PyObject*>sender, <PyObject*>message)
 
     cdef int expire(self, Timer timer) except -1:
         cdef Machine machine = timer.machine
@@ -191,7 +223,8 @@ cdef class Post(Hands):
         cdef Life life = <Life>machine.life
         life.last_kind, life.last_one = TIMED, name
         del life.named[name]
-        return self.hand(machine, life, ON_TIMER, <PyObject*>name, NULL)
+        handler = None if life.handlers is None else life.handlers.on_timer
+        return self.hand(machine, life, handler, ON_TIMER, <PyObject*>name, NULL)
 
     cdef int finish(self, Job job) except -1:
         """End a task: its slot is given to the next one, and its result handed over."""
@@ -214,7 +247,8 @@ cdef class Post(Hands):
         life.last_kind = COMPUTED
         life.last_one = job.tag
         life.end_task(job.tag)
-        return self.hand(machine, life, ON_COMPUTED, <PyObject*>job.tag, <PyObject*>result)
+        handler = None if life.handlers is None else life.handlers.on_computed
+        return self.hand(machine, life, handler, ON_COMPUTED, <PyObject*>job.tag, <PyObject*>result)
 
     cdef object result_of(self, Machine machine, Job job):
         """Return the result of a task; equal tasks share one, and so does one task that many are given."""
@@ -226,15 +260,20 @@ cdef class Post(Hands):
         return self.last_result
 
     @cython.final
-    cdef inline int hand(self, Machine machine, Life life, object handler, PyObject* one, PyObject* two) except -1:
-        """Call a handler of a node with one or two arguments behind the context, and execute what it records."""
+    cdef inline int hand(
+        self, Machine machine, Life life, object handler, object name, PyObject* one, PyObject* two
+    ) except -1:
+        """Call a handler, which is looked up by its name unless it is given, and execute what it records."""
         cdef Context ctx = self.context(life)
-        cdef Py_ssize_t begin = self.used
+        cdef Py_ssize_t begin = self.used, count = 3 if two == NULL else 4
         cdef PyObject* args[4]
+        cdef PyObject* result
         args[0], args[1], args[2], args[3] = <PyObject*>life.node, <PyObject*>ctx, one, two
-        return self.done(
-            machine, life, ctx, begin, PyObject_VectorcallMethod(<PyObject*>handler, args, 3 if two == NULL else 4, NULL)
-        )
+        if handler is None:
+            result = PyObject_VectorcallMethod(<PyObject*>name, args, count, NULL)
+        else:
+            result = PyObject_Vectorcall(handler, args, count, NULL)
+        return self.done(machine, life, ctx, begin, result)
 
     @cython.final
     cdef inline Context context(self, Life life):
@@ -284,6 +323,11 @@ cdef class Post(Hands):
             return
         ctx = self.context(life)
         self.done(machine, life, ctx, begin, called(tools().dispatch, life, ctx, event))
+
+
+cdef bint binds(object method, object function) except -1:
+    """Tell whether a handler of a node is the function of its class."""
+    return type(method) is MethodType and method.__func__ is function
 
 
 cdef int reraise() except -1:

@@ -57,9 +57,8 @@ cdef class Hands(Desk):
     cdef Py_ssize_t cores, cost_at, inputs_at, draw_at
     cdef bint aside, tracing
     cdef Pile letters, jobs
-    # The last receiver that was looked up, as many send to one.
-    cdef object last_to
-    cdef Machine last_machine
+    cdef list order  # all machines
+    cdef Machine receiver  # the last one that was looked up
 
     cdef int clear_away(self) except -1
     cdef Letter letter(self, Machine sender, Machine to, object message, Plan plan, Py_ssize_t size)

@@ -21,6 +21,7 @@ cdef extern from "Python.h":
 
 
 from emuml._kernels.events cimport QUEUED, Place, key_of
+from emuml._kernels.queue cimport head_of
 from emuml._kernels.messages cimport offset_of, plan_for, slot
 
 cdef enum:
@@ -94,7 +95,7 @@ cdef class Burst(Entry):
             post.arrive(self.sender, to, self.message, self.plan, self.size, self.left_s, self.life)
             if self.next == total or core.halt:
                 return 0
-            head = core.head()
+            head = head_of(core)
             if head == NULL:
                 continue
             key = key_of(NORMAL, self.number + self.next, True, False)
@@ -146,6 +147,9 @@ cdef class Hands(Desk):
         self.tracing = self.trace.on
         self.rows = self.trace.rows if self.trace.plain else None
         self.cost_at, self.inputs_at, self.draw_at = [offset_of(self.task_class, name) for name in ("cost", "inputs", "draw")]
+        self.order = list(machines.values())
+        for place, machine in enumerate(self.order):
+            (<Machine>machine).place = place
         self.by_role = {}
         for role in self.role_numbers:
             self.by_role[role] = tuple([machines[id] for id in self.directory.roster.of(role)])
@@ -157,7 +161,7 @@ cdef class Hands(Desk):
         """Give up the entries that are kept, and with them what they lead to."""
         drop_pile(&self.letters)
         drop_pile(&self.jobs)
-        self.last_to, self.last_machine = None, None
+        self.order, self.receiver = [], None
         return 0
 
     cdef int arrive(

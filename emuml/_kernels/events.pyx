@@ -8,7 +8,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.stdint cimport uint32_t
 
-from emuml._kernels.queue cimport CALL, QUEUED, SHIFT, WHOLE, Entry, Place, Queue, key_of
+from emuml._kernels.queue cimport CALL, QUEUED, SHIFT, WHOLE, Entry, Place, Queue, head_of, key_of
 from emuml._kernels.times cimport checked, number_of, refuse_backwards, told
 
 cdef object EmptySchedule = IndexError
@@ -168,7 +168,7 @@ cdef class Core(Queue):
 
     def peek(self):
         """Return the time of the next event, or infinity."""
-        cdef Place *place = self.head()
+        cdef Place *place = head_of(self)
         return Infinity if place is NULL else told(place.at, place.key & WHOLE)
 
     def step(self):
@@ -193,7 +193,7 @@ cdef class Core(Queue):
     def next_time(self):
         """Drop dead entries at the head of the queue and return the time of the first living one, or infinity."""
         cdef double at = self.next_s()
-        cdef Place *place = self.head()
+        cdef Place *place = head_of(self)
         return at if place is NULL else told(place.at, place.key & WHOLE)
 
     def step_tie(self, choose):
@@ -204,7 +204,7 @@ cdef class Core(Queue):
             raise EmptySchedule
         tied = [(first.key, owned(first.entry))]
         while True:
-            head = self.head()
+            head = head_of(self)
             if head is NULL or head.at != first.at or head.key >> SHIFT != first.key >> SHIFT:
                 break
             self.take(&place)
@@ -253,17 +253,7 @@ cdef class Core(Queue):
 
     cdef int happen(self, Place place) except -1:
         """Set the clock and fire an entry that was taken; its reference is given up."""
-        cdef Entry entry = <Entry>place.entry
-        Py_DECREF(entry)
-        self.now_s = place.at
-        self.whole = place.key & WHOLE
-        if place.key & CALL:
-            entry.bits &= ~<uint32_t>QUEUED
-            if entry.dead:
-                self.dead -= 1
-                return 0
-            self.live -= 1
-        return entry.fire()
+        return happened(self, &place)
 
     cdef int fire_next(self) except -1:
         cdef Place place
@@ -274,14 +264,42 @@ cdef class Core(Queue):
     cdef int run_calls(self, double until) except -1:
         """Fire what is due up to ``until``, included, or until ``halt`` is set; 1 if ``halt`` was set."""
         cdef Place place
+        cdef Place *head
         cdef Py_ssize_t turn = 0
         self.halt = False
-        while not self.halt and self.next_s() <= until and self.take(&place):
-            self.happen(place)
+        while not self.halt:
+            head = head_of(self)
+            if head is NULL or not head.at <= until:
+                break
+            if head.key & CALL and (<Entry>head.entry).dead:
+                self.next_s()
+                continue
+            if head is self.heap:
+                self.take(&place)
+            else:
+                place = head[0]
+                self.first = (self.first + 1) & (self.ring_room - 1)
+                self.count -= 1
+            happened(self, &place)
             turn += 1
             if turn & 1023 == 0:
                 PyErr_CheckSignals()
         return self.halt
+
+
+cdef inline int happened(Core core, Place *place) except -1:
+    cdef Entry entry = <Entry>place.entry
+    Py_DECREF(entry)
+    core.now_s = place.at
+    core.whole = place.key & WHOLE
+    if place.key & CALL:
+        entry.bits &= ~<uint32_t>QUEUED
+        if entry.dead:
+            core.dead -= 1
+            return 0
+        core.live -= 1
+    return entry.fire()
+
 
 cdef inline int64_t next_key(Core core, int priority, bint call, bint whole) except? -1:
     cdef int64_t number = core.number

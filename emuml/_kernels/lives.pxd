@@ -37,7 +37,7 @@ cdef class Machine:
     cdef public object life, journal
     cdef public int64_t incarnation
     cdef public Py_ssize_t busy
-    cdef Py_ssize_t role, worker  # numbers: of its role, and of a worker in its role or -1
+    cdef int role, worker, place  # numbers: of its role, of a worker in its role or -1, and among all
     cdef object text, law, rest, node
     cdef dict armed, jobs
     cdef list waiting
@@ -46,8 +46,13 @@ cdef class Machine:
     cdef object rare(self)
 
 
+cdef class Handlers:
+    cdef object on_message, on_computed, on_timer
+
+
 cdef class Life:
     cdef readonly object node
+    cdef Handlers handlers  # None: they are looked up for each event
     cdef readonly Machine machine
     cdef readonly int64_t incarnation, events
     cdef public int64_t started

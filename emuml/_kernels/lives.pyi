@@ -15,6 +15,9 @@ class Machine:
     life: Any
     def __init__(self, post: Desk, id: Any, factory: Any, node: Any) -> None: ...
 
+class Handlers:
+    def __init__(self, on_message: Any, on_computed: Any, on_timer: Any) -> None: ...
+
 class Life:
     node: Any
     incarnation: int

@@ -138,6 +138,13 @@ cdef class Machine:
         return tools().describe(self, absent)
 
 
+cdef class Handlers:
+    """Functions of a class of nodes that serve each of them as long as it lives."""
+
+    def __init__(self, on_message, on_computed, on_timer):
+        self.on_message, self.on_computed, self.on_timer = on_message, on_computed, on_timer
+
+
 cdef class Life:
     """One incarnation: the node object, its live timers and tasks, and what it has been through."""
 

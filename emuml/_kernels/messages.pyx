@@ -29,6 +29,21 @@ cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
 
 
+cdef extern from *:
+    """
+    /* Whether it is an int of one digit, and its value then. */
+    #if PY_VERSION_HEX >= 0x030C0000
+    #define emuml_is_small(number) (PyLong_CheckExact(number) && PyUnstable_Long_IsCompact((PyLongObject *)(number)))
+    #define emuml_small(number) PyUnstable_Long_CompactValue((PyLongObject *)(number))
+    #else
+    #define emuml_is_small(number) (PyLong_CheckExact(number) && (size_t)(Py_SIZE(number) + 1) < 3)
+    #define emuml_small(number) (Py_SIZE(number) * (Py_ssize_t)((PyLongObject *)(number))->ob_digit[0])
+    #endif
+    """
+    bint is_small "emuml_is_small"(object number) noexcept
+    Py_ssize_t small "emuml_small"(object number) noexcept
+
+
 cdef enum:
     INT, FLOAT, BOOL, TEXT, BYTES, ARRAY, OTHER
     HEADER_BYTES = 40
@@ -118,6 +133,8 @@ cdef class Plan:
             if self.codes[place] == INT:
                 if type(<object>value) is not int:
                     return False
+                if is_small(<object>value):
+                    continue
                 PyLong_AsLongLongAndOverflow(<object>value, &overflow)
                 if overflow:
                     return False
@@ -209,9 +226,13 @@ cdef Py_ssize_t offset_of(object kind, str name):
 
 cdef Py_ssize_t _int_bytes(object number) except -2:
     cdef int overflow = 0
-    cdef int64_t value = PyLong_AsLongLongAndOverflow(number, &overflow)
-    if overflow:
-        return 9 if overflow > 0 else -1
+    cdef int64_t value
+    if is_small(number):
+        value = small(number)
+    else:
+        value = PyLong_AsLongLongAndOverflow(number, &overflow)
+        if overflow:
+            return 9 if overflow > 0 else -1
     if value >= 0:
         return 1 if value < 128 else 2 if value < 256 else 3 if value < 65536 else 5 if value <= 0xFFFFFFFF else 9
     if value >= -32:

@@ -39,10 +39,28 @@ cdef class Queue:
     cdef int put(self, double at, int64_t key, PyObject *entry) except -1
     cdef int put_behind(self, double at, int64_t key, PyObject *entry) except -1
     cdef bint take(self, Place *place) noexcept
-    cdef Place *head(self) noexcept
     cdef double next_s(self)
     cdef int drop(self, Entry entry) except -1
     cdef list rows(self)
 
 
-cdef int64_t key_of(int priority, int64_t number, bint call, bint whole) noexcept
+cdef inline int64_t key_of(int priority, int64_t number, bint call, bint whole) noexcept:
+    return <int64_t>priority * (<int64_t>1 << SHIFT) + number * NUMBER + (CALL if call else 0) + (WHOLE if whole else 0)
+
+
+cdef inline bint precedes(Place *one, Place *other) noexcept:
+    # No branches: which one precedes cannot be predicted.
+    return (one.at < other.at) | ((not one.at > other.at) & (one.key < other.key))
+
+
+cdef inline Place *in_ring(Queue queue, Py_ssize_t index) noexcept:
+    return &queue.ring[(queue.first + index) & (queue.ring_room - 1)]
+
+
+cdef inline Place *head_of(Queue queue) noexcept:
+    """Return the first entry's place, or NULL."""
+    if queue.count == 0:
+        return NULL if queue.size == 0 else queue.heap
+    if queue.size == 0 or precedes(in_ring(queue, 0), queue.heap):
+        return in_ring(queue, 0)
+    return queue.heap

@@ -11,16 +11,6 @@ cdef enum:
     NORMAL = 1  # the class of most events
 
 cdef double INFINITE = float("inf")
-cdef int64_t PRIORITY = <int64_t>1 << SHIFT
-
-
-cdef int64_t key_of(int priority, int64_t number, bint call, bint whole) noexcept:
-    return <int64_t>priority * PRIORITY + number * NUMBER + (CALL if call else 0) + (WHOLE if whole else 0)
-
-
-cdef inline bint precedes(Place *one, Place *other) noexcept:
-    # No branches: which one precedes cannot be predicted.
-    return (one.at < other.at) | ((not one.at > other.at) & (one.key < other.key))
 
 
 cdef class Entry:
@@ -77,14 +67,6 @@ cdef class Queue:
         Py_INCREF(<object>entry)
         return 0
 
-    cdef Place *head(self) noexcept:
-        """Return the first entry's place, or NULL."""
-        if self.count == 0:
-            return NULL if self.size == 0 else self.heap
-        if self.size == 0 or precedes(in_ring(self, 0), self.heap):
-            return in_ring(self, 0)
-        return self.heap
-
     cdef bint take(self, Place *place) noexcept:
         """Take the first entry out; its reference belongs to the caller. False if there is none."""
         if self.count and (self.size == 0 or precedes(in_ring(self, 0), self.heap)):
@@ -105,7 +87,7 @@ cdef class Queue:
         cdef Place place
         cdef Place *head
         while True:
-            head = self.head()
+            head = head_of(self)
             if head is NULL:
                 return INFINITE
             if not (head.key & CALL and (<Entry>head.entry).dead):
@@ -135,10 +117,6 @@ cdef tuple row_of(Place *place):
 
 def _order(row):
     return row[:2]
-
-
-cdef inline Place *in_ring(Queue queue, Py_ssize_t index) noexcept:
-    return &queue.ring[(queue.first + index) & (queue.ring_room - 1)]
 
 
 cdef int forget(Queue queue, Place place):

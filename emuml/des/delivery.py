@@ -18,6 +18,7 @@ from emuml._kernels.messages import message_classes
 from emuml.blocks import Saved, checked_tag
 from emuml.context import MESSAGE_BYTES_MAX, frozen_task
 from emuml.context import Context as Plain
+from emuml.des.handlers import lasting
 from emuml.des.machine import Machine as PlainMachine
 from emuml.des.machine import instantly
 from emuml.durations import VectorLaw
@@ -80,6 +81,12 @@ def evaluate(emulator: Emulator, machine: Any, tag: Any, task: Task, result: Any
     emulator.slots.evaluate(machine, fx.Compute(tag, task, 0, 0), result)
 
 
+def handlers(kind: type) -> Any:
+    """Return the handlers that are looked up once for all nodes of a class, or None."""
+    functions = lasting(kind)
+    return None if functions is None else lives.Handlers(*functions)
+
+
 class Post(_kernel.Post):
     """Hands events to the nodes of one run and executes what they record."""
 
@@ -98,10 +105,6 @@ class Post(_kernel.Post):
     def machine(self, id: NodeId, factory: Factory, node: Node) -> Any:
         """Return the machine of a node."""
         return lives.Machine(self, id, factory, node)
-
-    def life(self, machine: Any) -> Any:
-        """Return the life of a new incarnation."""
-        return lives.Life(machine, machine.born(), machine.incarnation)
 
     def ready(self, emulator: Emulator) -> None:
         """Take what was built after this object."""
