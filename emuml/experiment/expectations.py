@@ -11,6 +11,7 @@ import numpy as np
 from emuml.experiment.forecast import Forecast, dependence
 from emuml.experiment.training import Range, Traffic, Training
 from emuml.theory import NoClosedForm, covered_fraction, expected_decode_error
+from emuml.theory.decoding_error import is_exact
 from emuml.theory.seams import GroupedCode
 from emuml.theory.stragglers import answers_needed
 
@@ -92,10 +93,10 @@ def built_code(training: Training) -> Any:
 
 
 def decoding(training: Training, found: Forecast) -> Decoding | None:
-    """Return how well rounds will be decoded, if the protocol has a code of groups."""
+    """Return how well rounds will be decoded, if the protocol has a code of groups or an exact one."""
     code = built_code(training)
     if not isinstance(code, GroupedCode):
-        return None
+        return Decoding(1.0, 0.0, "exact") if is_exact(code) and not training.shape.deadline else None
     if found.basis == "exact":
         return _decoded(code, found, "exact")
     protocol: Any = training.protocol

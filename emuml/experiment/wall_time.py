@@ -41,7 +41,10 @@ def emulation_s(
     with single_threaded():
         gradient_s, metrics_s = _timed(task.run), _timed(lambda: problem.metrics(problem.initial))
     message_s = ARRAY_MESSAGE_S if tier == "array" else 2.0 * EVENT_S
-    return rounds * (metrics_s + covered * float(code.n_groups) * gradient_s) + messages * message_s
+    return (
+        rounds * (metrics_s + covered * float(getattr(code, "n_groups", code.workers)) * gradient_s)
+        + messages * message_s
+    )
 
 
 def _timed(work: Callable[[], Any]) -> float:

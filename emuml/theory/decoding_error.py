@@ -16,7 +16,8 @@ from emuml.errors import UserError
 from emuml.shapes import miss_probability
 from emuml.theory import arguments
 from emuml.theory.coverage import covered_groups_distribution
-from emuml.theory.seams import BuiltCode, Code, GroupedCode, NoClosedForm, OneStepDecoder
+from emuml.theory.seams import BuiltCode, Code, ExactCode, GroupedCode, NoClosedForm, OneStepDecoder
+from emuml.theory.stragglers import answers_needed
 
 Floats = NDArray[np.float64]
 
@@ -167,7 +168,7 @@ def cycle_error_under_absence(workers: int, absence: float) -> float:
 
 
 def expected_decode_error(code: Code, workers: int, collect: int | None = None, seed: int = 0) -> float:
-    """Return the expected error of a round of a group code, or of a code with one-step decoding, in partitions.
+    """Return the expected error of a round of a group code, an exact or a one-step one, in partitions.
 
     Parameters
     ----------
@@ -196,7 +197,17 @@ def expected_decode_error(code: Code, workers: int, collect: int | None = None, 
     if isinstance(decoder := getattr(built, "decoder", None), OneStepDecoder):
         answers = workers if collect is None else collect
         return uniform_weights_error(built.encode_matrix, answers, decoder.weight(answers))
+    if is_exact(built):
+        return 0.0
     return decode_error_of(_with_groups(built, code))
+
+
+def is_exact(built: object) -> bool:
+    """Tell whether a built code says how many stragglers it stands, and waits for all answers but those."""
+    if not isinstance(built, ExactCode):
+        return False
+    needed = answers_needed(built.stop_rule())
+    return needed is not None and needed >= built.workers - built.stragglers
 
 
 def decode_error_of(built: GroupedCode) -> float:

@@ -187,6 +187,25 @@ class Code(Protocol):
         ...
 
 
+@runtime_checkable
+class ExactCode(Protocol):
+    """A built code that gives the gradient exactly as long as no more than so many answers are missing."""
+
+    @property
+    def workers(self) -> int:
+        """Number of workers."""
+        ...
+
+    @property
+    def stragglers(self) -> int:
+        """How many answers may be missing."""
+        ...
+
+    def stop_rule(self) -> StopRule:
+        """Return when a round closes."""
+        ...
+
+
 class StartBarrier(Protocol):
     """When workers may begin their iterations, and whether updates are steps of all workers."""
 

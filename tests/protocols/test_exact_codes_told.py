@@ -12,6 +12,7 @@ from emuml.protocols.gradient_coding import CyclicMDS, CyclicRepetition, YeAbbe
 from emuml.report.html import page
 from emuml.report.plan_box import rows
 from emuml.report.view import View
+from emuml.theory import NoClosedForm, expected_decode_error, expected_round_time
 from emuml.workloads import LogisticRegression
 
 
@@ -31,6 +32,22 @@ def test_a_plan_tells_the_worst_case_and_warns_where_nothing_would_be_left():
     (warned,) = [note for note in notes_of(experiment(CyclicMDS(19), 100)) if note.startswith("warning")]
     assert "a relative error of 2.4e-01 in double precision" in warned
     assert "FractionalRepetition(replication=20)" in warned
+
+
+def test_theory_and_plans_know_that_nothing_is_missing():
+    assert expected_decode_error(CyclicMDS(3), 10) == expected_decode_error(YeAbbe(2, 2), 10, collect=8) == 0.0
+    with pytest.raises(NoClosedForm):
+        expected_decode_error(CyclicMDS(3), 10, collect=6)
+    found = plan(experiment(CyclicRepetition(2), 10))
+    assert (found.decoding.covered, found.decoding.error, found.decoding.basis) == (1.0, 0.0, "exact")
+    assert found.wall_s > 0
+
+
+@pytest.mark.parametrize(("tail", "seconds"), [("fixed", 1.2808), ("scaled", 4.5233)])
+def test_theory_of_rounds_has_the_times_of_cyclic_codes(tail, seconds):
+    law = ShiftedExponential(0.05, 0.5, tail)
+    for code in (CyclicRepetition(3), CyclicMDS(3)):
+        assert expected_round_time(code, 30, law) == pytest.approx(seconds, abs=5e-5)
 
 
 def test_a_plan_knows_that_messages_are_short():
