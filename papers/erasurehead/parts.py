@@ -9,6 +9,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from benchmarks.harness import Figure
 from papers.erasurehead.expected import Check, Sampled, compare
 
 Say = Callable[[str], None]
@@ -28,12 +29,15 @@ class Part:
         What the numbers show, in words.
     numbers : mapping
         What figures are drawn from; plain data.
+    measured : mapping
+        Figures of this machine, such as seconds of its clock: they are told, and decide nothing.
     """
 
     found: Mapping[str, Mapping[str, float | Sampled]]
     table: Table
     said: str
     numbers: Mapping[str, Any] = field(default_factory=dict)
+    measured: Mapping[str, Figure] = field(default_factory=dict)
 
     def checks(self) -> list[Check]:
         """Compare what was found."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import emuml
+from benchmarks.harness import Figure
 from emuml.experiment.result import Result
 from papers.erasurehead.expected import Sampled
 from papers.erasurehead.parts import Part, Say, table
@@ -26,11 +27,18 @@ LOGGED_S = {"uncoded": 200.80, "FRC r=3": 51.48, "AGC r=3 c=15": 33.34}
 DATA_SETS = 5
 """The program does not seed its data: ours are means over so many sets."""
 
+LEARNED = {
+    "exact": ("uncoded",),
+    "AGC": ("AGC r=3 c=15",),
+    "AGC, no delays": ("AGC r=3 c=15", "cluster.compute=instant"),
+}
+"""What losses are compared of: a scheme and settings. Without delays workers answer in the order of their ranks."""
 
-def emulated(scheme: str, seed: int = 0) -> Result:
+
+def emulated(scheme: str, seed: int = 0, *settings: str) -> Result:
     """Run what the program ran."""
     latency = f"cluster.network.latency_s={OVERHEAD_S[scheme] / 2}"
-    return emuml.run(configured("program", scheme, latency, f"seed={seed}"), tier="array", trace=False)
+    return emuml.run(configured("program", scheme, latency, f"seed={seed}", *settings), tier="array", trace=False)
 
 
 def quality(run: Result) -> dict[str, float]:
@@ -41,12 +49,12 @@ def quality(run: Result) -> dict[str, float]:
     return {**losses, "AUC": final["validation_auc"]}
 
 
-def qualities(scheme: str, say: Say) -> dict[str, NDArray[np.float64]]:
+def qualities(say: Say, scheme: str, *settings: str) -> dict[str, NDArray[np.float64]]:
     """Return the losses and the area on each of several data sets."""
     found = []
     for seed in range(DATA_SETS):
         say(f"{scheme}, data set {seed + 1} of {DATA_SETS}")
-        found.append(quality(emulated(scheme, seed)))
+        found.append(quality(emulated(scheme, seed, *settings)))
     return {name: np.array([each[name] for each in found]) for name in found[0]}
 
 
@@ -68,7 +76,7 @@ def run(say: Say) -> Part:
         times |= {f"{scheme}/{name}": value for name, value in mine.items()}
         cells = (LOGGED_S[scheme], mine["logged"], ELAPSED_S[scheme], mine["elapsed"])
         rows.append([scheme, *(f"{cell:.2f}" for cell in cells)])
-    learned = {name: qualities(scheme, say) for name, scheme in (("exact", "uncoded"), ("AGC", "AGC r=3 c=15"))}
+    learned = {name: qualities(say, *asked) for name, asked in LEARNED.items()}
     means = {f"{name}/{key}": mean(each) for name, found in learned.items() for key, each in found.items()}
     apart = {key: float((learned["AGC"][key] - each).mean()) for key, each in learned["exact"].items()}
     said = (
@@ -82,4 +90,5 @@ def run(say: Say) -> Part:
         "program losses": means,
         "program losses apart": apart,
     }
-    return Part(groups, drawn, said, {"program": {"wall_s": round(wall_s, 2)}})
+    wall = Figure(f"the published program, {sum(ELAPSED_S.values()):.0f} s", 1.0, "lower", value=round(wall_s, 2))
+    return Part(groups, drawn, said, measured={"program/wall_s": wall})

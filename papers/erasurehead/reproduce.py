@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 if __package__ in (None, ""):  # as a script; its own folder would hide the standard library's modules
     sys.path[0] = str(Path(__file__).resolve().parents[2])
@@ -47,26 +46,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(highlight=False, stderr=options.json)
     parts = PARTS | ({"tcp": partial(tcp.run, long=options.long)} if options.tcp or options.long else {})
     names = [*(options.only or (SMOKE if options.smoke else PARTS)), *(parts.keys() - PARTS.keys())]
-    began, checks, numbers = time.perf_counter(), list[Check](), dict[str, Any]()
+    began, done = time.perf_counter(), list[Part]()
     try:
         for name in names:
-            part = _shown(parts[name], name, console)
-            checks += part.checks()
-            numbers |= part.numbers
+            done.append(_shown(parts[name], name, console))
     except EmumlError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 3
     except KeyboardInterrupt:
         return 130
+    checks = [check for part in done for check in part.checks()]
     missed = [check for check in checks if not check.holds]
     for check in missed:
         console.print(f"outside of its band: {check}", style="red", markup=False)
     told = f"{len(checks) - len(missed)} of {len(checks)} numbers within their bands"
     console.print(f"{told}, {time.perf_counter() - began:.0f} s", style="bold")
     if options.figures:
-        figures.keep(numbers)
+        figures.keep({name: value for part in done for name, value in part.numbers.items()})
     if options.json:
-        print(json.dumps({check.name: figure_of(check).as_dict() for check in checks}, indent=2, allow_nan=False))
+        told_of = {check.name: figure_of(check) for check in checks}
+        told_of |= {name: figure for part in done for name, figure in part.measured.items()}
+        print(json.dumps({name: each.as_dict() for name, each in told_of.items()}, indent=2, allow_nan=False))
     return 1 if missed else 0
 
 

@@ -37,4 +37,5 @@ def run(say: Say, long: bool = False) -> Part:
     }
     if long:
         groups["tcp uncoded"] = {"uncoded": found["uncoded"]}
-    return Part(groups, table("Real runs on the built-in delays: seconds for 100 rounds", heads, rows), said)
+    drawn = table("Real runs on the built-in delays: seconds for 100 rounds", heads, rows)
+    return Part(groups, drawn, said, measured={f"tcp/{name}": each for name, each in figures.items()})

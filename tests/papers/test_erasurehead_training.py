@@ -46,7 +46,7 @@ def test_sparse_data_are_learned_as_in_a_plain_loop(config: str, name: str) -> N
     run = emuml.run(training.experiment(config, training.AGC, rows))
     losses, quality = plainly(config, training.AGC, rows)
     np.testing.assert_allclose(run.metrics["train_loss"], losses, rtol=1e-9)
-    assert training.quality(run) == pytest.approx(quality, rel=1e-9)
+    assert training.quality(run.metrics) == pytest.approx(quality, rel=1e-9)
 
 
 @pytest.mark.slow
