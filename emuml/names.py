@@ -43,6 +43,8 @@ REGISTRY: dict[str, dict[str, str]] = {
         "ignore-stragglers": "emuml.protocols.gradient_coding:IgnoreStragglers",
         "fractional-repetition": "emuml.protocols.gradient_coding:FractionalRepetition",
         "verified-repetition": "emuml.protocols.gradient_coding:VerifiedRepetition",
+        "stochastic-code": "emuml.protocols.gradient_coding:StochasticCode",
+        "heterogeneous-code": "emuml.protocols.gradient_coding:HeterogeneousCode",
         "cyclic-repetition": "emuml.protocols.gradient_coding:CyclicRepetition",
         "cyclic-mds": "emuml.protocols.gradient_coding:CyclicMDS",
         "ye-abbe": "emuml.protocols.gradient_coding:YeAbbe",

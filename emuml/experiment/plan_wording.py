@@ -119,7 +119,9 @@ def _replicas(experiment: Experiment) -> list[str]:
     replication = getattr(code, "replication", None)
     if replication is None or code is None or workers % replication == 0:
         return []
-    sizes = code.build(workers, collect=experiment.protocol.collect).group_sizes
+    sizes = getattr(code.build(workers, collect=experiment.protocol.collect), "group_sizes", ())
+    if not sizes:
+        return []
     each = f"{min(sizes)}" if min(sizes) == max(sizes) else f"{min(sizes)} or {max(sizes)}"
     return [
         f"{replication} replicas do not divide {workers} workers: {len(sizes)} groups of {each}, "

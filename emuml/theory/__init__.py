@@ -4,6 +4,13 @@ Theory imports neither protocols nor clusters; codes and compute laws answer its
 """
 
 from emuml.theory import sample
+from emuml.theory.absence import (
+    StochasticMoments,
+    SumMoments,
+    error_at_deadline,
+    stochastic_moments,
+    sum_moments,
+)
 from emuml.theory.agc import AgcMoments, agc_moments, independent_absence_error, independent_absence_moments
 from emuml.theory.capped import absence_at
 from emuml.theory.coverage import (
@@ -64,6 +71,11 @@ __all__ = [
     "coverage_probabilities",
     "arrivals_distribution",
     "covered_groups_distribution",
+    "SumMoments",
+    "sum_moments",
+    "error_at_deadline",
+    "StochasticMoments",
+    "stochastic_moments",
     "AgcMoments",
     "agc_moments",
     "independent_absence_error",

@@ -1,29 +1,48 @@
 """Where training with approximate gradients settles: a bound for smooth losses, an exact recursion for quadratics.
 
-Both take the moments of ``agc.py``. The estimate without scaling is a shorter gradient plus noise, so training goes as
-gradient descent down to a floor; it has none when every group's gradient vanishes at the optimum or no group is missed.
+Both take moments of ``agc.py`` or ``absence.py``. The estimate is the gradient, or without scaling a shorter one, plus
+noise, so training goes as gradient descent down to a floor; it has none when every group's gradient vanishes at the
+optimum or nothing is missed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
 from emuml.errors import UserError
-from emuml.theory.agc import AgcMoments, check_scale
+from emuml.theory.agc import check_scale
 from emuml.theory.arguments import check_integer, check_number
 
 
-def largest_step(smoothness: float, moments: AgcMoments) -> float:
+class Moments(Protocol):
+    """Moments of an estimate that is ``1 - miss`` of the gradient on average."""
+
+    @property
+    def groups(self) -> int:
+        """Number of sums that a gradient consists of."""
+        ...
+
+    @property
+    def miss(self) -> float:
+        """What is missing of the gradient on average."""
+        ...
+
+    def second_moment(self) -> tuple[float, float]:
+        """Return ``a, b`` of ``E||estimate||^2 = a ||g||^2 + b sum_j ||G_j||^2``."""
+        ...
+
+
+def largest_step(smoothness: float, moments: Moments) -> float:
     """Return the step size below which :func:`descent_factor` shrinks and :func:`noise_floor` holds."""
     check_number(smoothness, "smoothness", above=0.0)
     return 2.0 * (1.0 - moments.miss) / (smoothness * moments.second_moment()[0])
 
 
-def descent_factor(step: float, pl_constant: float, smoothness: float, moments: AgcMoments) -> float:
+def descent_factor(step: float, pl_constant: float, smoothness: float, moments: Moments) -> float:
     """Return the factor by which the expected suboptimality shrinks per round, apart from the noise.
 
     For a loss whose gradient is Lipschitz with constant ``smoothness`` (``beta``) and that satisfies the
@@ -36,14 +55,14 @@ def descent_factor(step: float, pl_constant: float, smoothness: float, moments: 
     return 1.0 - shrunk + pl_constant * smoothness * step**2 * moments.second_moment()[0]
 
 
-def noise_floor(step: float, pl_constant: float, smoothness: float, moments: AgcMoments, group_norms: float) -> float:
+def noise_floor(step: float, pl_constant: float, smoothness: float, moments: Moments, group_norms: float) -> float:
     """Return the suboptimality that training does not exceed in the long run.
 
     Parameters
     ----------
     step, pl_constant, smoothness : float
         As for :func:`descent_factor`; ``step`` below :func:`largest_step`.
-    moments : AgcMoments
+    moments : AgcMoments or StochasticMoments
         Moments of the estimate.
     group_norms : float
         Least upper bound of ``sum_j ||G_j||^2`` along the way, >= 0.
@@ -93,7 +112,7 @@ class SecondMomentRecursion:
 
 def second_moment_recursion(
     step: float,
-    moments: AgcMoments,
+    moments: Moments,
     curvature: float = 1.0,
     spread: float = 1.0,
     scale: Literal["none", "unbiased"] = "none",
@@ -104,7 +123,7 @@ def second_moment_recursion(
     ----------
     step : float
         Step size on the sum of the groups' gradients.
-    moments : AgcMoments
+    moments : AgcMoments or StochasticMoments
         Moments of the estimate.
     curvature : float
         ``h``, of every group.

@@ -20,11 +20,15 @@ from emuml.protocols.gradient_coding.codes import (
     FractionalRepetition,
     GraphCode,
     GroupCode,
+    HeterogeneousCode,
     IgnoreStragglers,
     LinearCode,
+    StochasticCode,
     Uncoded,
     VerifiedRepetition,
     YeAbbe,
+    answered_in,
+    estimate_absence,
 )
 
 if TYPE_CHECKING:
@@ -36,6 +40,10 @@ __all__ = [
     "IgnoreStragglers",
     "FractionalRepetition",
     "VerifiedRepetition",
+    "StochasticCode",
+    "HeterogeneousCode",
+    "estimate_absence",
+    "answered_in",
     "CyclicRepetition",
     "CyclicMDS",
     "YeAbbe",

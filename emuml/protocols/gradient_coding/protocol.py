@@ -136,15 +136,22 @@ class GradientCoding:
         return Round(sizes[0], code.load, code.stop_rule(), sizes[1], self.stragglers, self.deadline)
 
     def oracles(self) -> tuple[Promise, ...]:
-        """Return what theory can say of a round's duration: its mean, variance and distribution function (of ``t``)."""
+        """Return what theory can say of rounds.
+
+        That is the mean, variance and distribution function (of ``t``) of their durations and, of codes that add what
+        has arrived at a deadline, the expected error.
+        """
         home, source = "emuml.theory", "order statistics; Tandon et al. 2017, Wang et al. 2019"
         arguments: dict[str, Any] = {"code": self.code, "collect": self.collect, "stragglers": self.stragglers}
+        errors: tuple[Promise, ...] = ()
         if self.deadline:
             arguments["deadline"] = self.deadline
+            errors = (Promise("decode_error", f"{home}:error_at_deadline", arguments, "Bitar et al. 2020"),)
         return (
             Promise("round_s", f"{home}:expected_round_time", arguments, source),
             Promise("round_s_variance", f"{home}:round_time_variance", arguments, source),
             Promise("round_s_cdf", f"{home}:round_time_cdf", arguments, source),
+            *errors,
         )
 
     def redo(self, lost: frozenset[NodeId]) -> tuple[str, ...]:
