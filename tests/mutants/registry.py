@@ -22,7 +22,7 @@ EVICTS = AsyncUpdates(barrier=SSP(1), on_lost="evict")
 EVERYBODY = et.faults(crash=2, keep=())
 
 REFERENCE = "parameters are those of the logged decode sets"
-EXACT = "with all workers up the decode error is 0"
+EXACT = "with all workers up codes decode as promised"
 COUNTED = "counted answers are to the open question of this life"
 AT_WORK = "whoever was asked is at work or has answered"
 NEWEST = "work is on the newest question"

@@ -21,10 +21,10 @@ ASYNCHRONOUS = [
 ]
 
 
-def explored(protocol, runs, budget):
+def explored(protocol, runs, budget, workers=(1, 4)):
     """Assert that no run of a campaign is objected to."""
     found = et.explore(
-        lambda: protocol, et.shipped(protocol), runs=runs, clusters=et.clusters(workers=(1, 4)), faults=budget
+        lambda: protocol, et.shipped(protocol), runs=runs, clusters=et.clusters(workers=workers), faults=budget
     )
     assert found.failure is None, found.failure.trial.report()
     assert found.ok
