@@ -40,6 +40,7 @@ _HOMES = {
     "Experiment": "emuml.experiment.experiment",
     "Result": "emuml.experiment.result",
     "run": "emuml.experiment.run",
+    "explain": "emuml.explanation.codes",
     "replay": "emuml.experiment.replay",
 }
 
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from emuml.experiment.replay import replay as replay
     from emuml.experiment.result import Result as Result
     from emuml.experiment.run import run as run
+    from emuml.explanation.codes import explain as explain
     from emuml.lazy import combine as combine
     from emuml.message import Array as Array
     from emuml.message import Message as Message

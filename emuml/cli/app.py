@@ -10,6 +10,7 @@ import emuml
 from emuml.cli.compare import compare
 from emuml.cli.demo import demo
 from emuml.cli.doctor import doctor
+from emuml.cli.explain import explain
 from emuml.cli.replay import replay
 from emuml.cli.report import report
 from emuml.cli.run import run
@@ -22,7 +23,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (run, compare, demo, replay, report, doctor):
+for command in (run, compare, explain, demo, replay, report, doctor):
     app.command()(command)
 
 # Typer has no name for the base of its errors of usage; in every version it is the base of BadParameter.

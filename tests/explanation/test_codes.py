@@ -1,0 +1,98 @@
+"""Explanations: who is set beside whom, what is said, and what is refused."""
+
+import json
+
+import pytest
+
+import emuml
+from emuml.cli.app import run_command
+from emuml.cluster import Cluster, Constant, ShiftedExponential
+from emuml.errors import UserError
+from emuml.explanation.words import notes, tables, verdict
+from emuml.protocols import AsyncUpdates, GradientCoding
+from emuml.protocols.gradient_coding import FractionalRepetition, Uncoded
+from emuml.workloads import LogisticRegression
+
+REPEATED = FractionalRepetition(3)
+
+
+def experiment(code=REPEATED, collect=None, workers=12, protocol=None, law=None):
+    return emuml.Experiment(
+        LogisticRegression(data="breast-cancer", l2=1e-3),
+        protocol or GradientCoding(code=code, collect=collect),
+        Cluster(workers=workers, compute=law or ShiftedExponential(shift_s=0.05, mean_s=0.5)),
+        rounds=50,
+        seed=2,
+    )
+
+
+def test_codes_of_equal_work_are_compared_and_the_own_comes_first():
+    found = emuml.explain(experiment(), rounds=30)
+    names = [row.name for row in found.rows]
+    assert names[0] == "fractional-repetition(replication=3)"
+    assert len(set(names)) == len(names)
+    assert "uncoded" in names
+    loads = {row.name: row.found.load.mean for row in found.rows}
+    assert {loads[name] for name in names if name.startswith(("cyclic", "balanced", "fractional", "graph"))} == {3.0}
+    assert found.rows[0].gradients == pytest.approx(50)
+    assert found.time_s == pytest.approx(50 * found.rows[0].found.round_s.mean)
+
+
+def test_what_does_not_fit_is_told_with_its_reason():
+    found = emuml.explain(experiment(workers=13), rounds=10)
+    assert set(found.refused) | {row.name for row in found.rows}
+    assert all(why for why in found.refused.values())
+    assert all(any(name in line for line in notes(found)) for name in found.refused)
+
+
+def test_the_own_code_must_fit():
+    with pytest.raises(UserError, match="replicas"):
+        emuml.explain(experiment(FractionalRepetition(40)))
+
+
+def test_a_protocol_without_a_code_is_refused():
+    with pytest.raises(UserError, match="async-updates"):
+        emuml.explain(experiment(protocol=AsyncUpdates()))
+
+
+def test_the_other_load_model_is_shown_where_there_are_two():
+    found = emuml.explain(experiment(), rounds=10)
+    by_name = {row.name: row for row in found.rows}
+    assert by_name["uncoded"].other_s == by_name["uncoded"].found.round_s  # a load of 1 is the same under both
+    frc = by_name["fractional-repetition(replication=3)"]
+    # Three times the tail, and the same shift.
+    assert frc.other_s.mean == pytest.approx(0.15 + 3 * (frc.found.round_s.mean - 0.15))
+    assert emuml.explain(experiment(law=Constant(1.0)), rounds=10).rows[0].other_s is None
+
+
+def test_words_name_the_fastest_exact_code():
+    found = emuml.explain(experiment(), rounds=30)
+    assert any("always decode exactly: fractional-repetition(replication=3)" in line for line in verdict(found))
+    assert all(len(row) == len(table.head) for table in tables(found) for row in table.rows)
+
+
+def test_without_redundancy_two_shares_are_the_work_of_others():
+    found = emuml.explain(experiment(Uncoded()), rounds=10)
+    assert any(row.found.load.mean == 2.0 for row in found.rows)
+    assert emuml.explain(experiment(Uncoded()), load=1.0, rounds=10).rows[-1].found.load.mean == 1.0
+
+
+FILE = """
+workload: {kind: logistic-regression, data: breast-cancer}
+protocol: {kind: gradient-coding, code: {kind: fractional-repetition, replication: 3}}
+cluster: {workers: 12, compute: {kind: shifted-exponential, shift_s: 0.05, mean_s: 0.5}}
+rounds: 20
+"""
+
+
+def test_the_command_prints_tables_or_one_object(tmp_path, capsys):
+    file = tmp_path / "given.yaml"
+    file.write_text(FILE)
+    run_command(["explain", str(file), "--rounds", "10"])
+    said = capsys.readouterr().out
+    assert "In equal time" in said
+    assert "Fastest of those" in said
+    run_command(["explain", str(file), "cluster.workers=9", "--rounds", "10", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["codes"][0]["code"] == "fractional-repetition(replication=3)"
+    assert found["codes"][0]["decode_error_per_partition"] == 0

@@ -1,0 +1,93 @@
+"""Sampled rounds of a code are those of a run; closed forms and enumerations agree with what is said of them."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import emuml
+from emuml.cluster import Cluster, Constant, Network, ShiftedExponential, WorkerFactors
+from emuml.errors import UserError
+from emuml.explanation.sampling import sample
+from emuml.protocols import GradientCoding
+from emuml.protocols.gradient_coding import (
+    Bernoulli,
+    CyclicRepetition,
+    FractionalRepetition,
+    GraphCode,
+    IgnoreStragglers,
+    YeAbbe,
+)
+from emuml.protocols.gradient_coding.codes.graphs import Complete
+from emuml.workloads import LogisticRegression
+
+LAW = ShiftedExponential(shift_s=0.05, mean_s=0.5)
+
+
+@pytest.mark.parametrize(
+    ("code", "collect", "workers"),
+    [
+        (FractionalRepetition(2), 5, 10),
+        (IgnoreStragglers(), 7, 10),
+        (CyclicRepetition(2), None, 10),
+        (GraphCode(Complete()), 6, 10),
+        (Bernoulli(2.0), 6, 10),
+    ],
+)
+@pytest.mark.parametrize("stragglers", ["cancel", "carry-over"])
+def test_sampled_rounds_are_those_of_a_run(code, collect, workers, stragglers):
+    found = sample(code, workers, LAW, 3, collect=collect, stragglers=stragglers, rounds=25)
+    run = emuml.run(
+        emuml.Experiment(
+            LogisticRegression(data="breast-cancer"),
+            GradientCoding(code=code, collect=collect, stragglers=stragglers),
+            Cluster(workers=workers, compute=LAW, network=Network(latency_s=0.0, bandwidth_bps=None)),
+            rounds=25,
+            seed=3,
+        )
+    )
+    errors = run.metrics["decode_error"][1:] / code.build(workers, 3, collect).partitions
+    assert np.sum((found.weights - 1.0) ** 2, axis=1) / found.weights.shape[1] == pytest.approx(errors[:25], abs=1e-12)
+    if found.round_s.error:
+        assert found.round_s.mean == run.duration_s / 25
+
+
+def test_a_bias_is_told_from_noise():
+    unscaled = sample(IgnoreStragglers("none"), 10, LAW, collect=6, rounds=4000)
+    scaled = sample(IgnoreStragglers("covered"), 10, LAW, collect=6, rounds=4000)
+    assert unscaled.factor == pytest.approx(0.6, abs=1e-12)
+    # Each weight varies by 0.4 * 0.6; of 4,000 rounds and 10 partitions the mean square is sure to 1e-3.
+    assert unscaled.bias == pytest.approx(0.4, abs=2e-3)
+    assert scaled.bias < 0.02
+    assert scaled.factor == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_persistent_straggler_biases_what_would_be_unbiased():
+    slow = WorkerFactors(base=LAW, factors=(1.0,) * 9 + (100.0,))
+    found = sample(IgnoreStragglers("covered"), 10, slow, collect=9, rounds=400)
+    mean = found.weights.mean(axis=0)
+    assert mean[-1] < 0.1
+    assert found.bias > 0.2
+
+
+def test_closed_forms_stand_where_they_are_known():
+    found = sample(FractionalRepetition(3), 12, LAW, collect=5, rounds=50)
+    code = FractionalRepetition(3).build(12, collect=5)
+    errors = [code.decode(one).error for one in combinations(range(12), 5)]
+    assert found.decode_error.error == 0.0
+    assert found.decode_error.mean == pytest.approx(np.mean(errors) / 12)
+    assert found.round_s.error == 0.0
+
+
+def test_constant_times_leave_no_doubt():
+    found = sample(GraphCode(Complete()), 10, Constant(0.5), rounds=80)
+    assert (found.round_s.mean, found.exact) == (2.0, 1.0)  # a load of 4
+
+
+def test_a_code_that_must_be_run_is_refused():
+    code = YeAbbe(stragglers=1, blocks=2)
+    if code.build(6).in_rounds:
+        assert sample(code, 6, LAW, rounds=5).exact == 1.0
+    else:
+        with pytest.raises(UserError, match="what answers say"):
+            sample(code, 6, LAW)
