@@ -19,7 +19,10 @@ from emuml.protocols.gradient_coding import (
     YeAbbe,
 )
 from emuml.protocols.gradient_coding.codes.graphs import Complete
-from emuml.workloads import LogisticRegression
+from emuml.workloads import LinearRegression
+
+EVEN = LinearRegression(data=(np.arange(120.0)[:, None], np.ones(120)), validation=0.0)
+"""Rows of which ten partitions have as many each, so that loads are those that a code states."""
 
 LAW = ShiftedExponential(shift_s=0.05, mean_s=0.5)
 
@@ -39,7 +42,7 @@ def test_sampled_rounds_are_those_of_a_run(code, collect, workers, stragglers):
     found = sample(code, workers, LAW, 3, collect=collect, stragglers=stragglers, rounds=25)
     run = emuml.run(
         emuml.Experiment(
-            LogisticRegression(data="breast-cancer"),
+            EVEN,
             GradientCoding(code=code, collect=collect, stragglers=stragglers),
             Cluster(workers=workers, compute=LAW, network=Network(latency_s=0.0, bandwidth_bps=None)),
             rounds=25,
