@@ -5,7 +5,7 @@ Every check of an author's own mistake happens here, at the call, so that the tr
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from emuml.blocks import checked_id, checked_tag, snapshot
 from emuml.errors import ContractError, MessageError, StaleContext, StreamReused, TagInUse, UnknownPeer
 from emuml.message import Message, freeze, freeze_array, size_bytes
 from emuml.node import NodeId
+from emuml.roster import listed
 from emuml.streams import generator
 from emuml.task import Task
 
@@ -55,7 +56,7 @@ class Context:
 
     def peers(self, role: str) -> tuple[NodeId, ...]:
         """Return all ids of a role in roster order, without this node, whatever their state."""
-        return self._live("peers").peers(role)
+        return listed(self._live("peers").peers(role))
 
     def rng(self, stream: str) -> np.random.Generator:
         """Return a new generator at the start of this node's named stream.
@@ -97,7 +98,7 @@ class Context:
         if peers:
             life.effects.append(fx.Broadcast(peers, frozen, size))
 
-    def _outgoing(self, life: Life, peers: tuple[NodeId, ...], message: Message) -> tuple[Message, int]:
+    def _outgoing(self, life: Life, peers: Sequence[NodeId], message: Message) -> tuple[Message, int]:
         for peer in peers[:1]:  # several peers are of one role: linked all, or none
             reason = life.why_not(peer)
             if reason:
@@ -204,9 +205,10 @@ class Context:
 
 def frozen_task(task: Task) -> Task:
     """Return the task with its arrays read-only; itself unless one had to be copied."""
-    frozen = tuple([freeze_array(item) if isinstance(item, np.ndarray) else item for item in task.inputs])
-    if any(new is not old for new, old in zip(frozen, task.inputs, strict=True)):
-        return replace(task, inputs=frozen)
+    for item in task.inputs:
+        if isinstance(item, np.ndarray) and freeze_array(item) is not item:
+            frozen = [freeze_array(item) if isinstance(item, np.ndarray) else item for item in task.inputs]
+            return replace(task, inputs=tuple(frozen))
     return task
 
 

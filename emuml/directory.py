@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import cast
 
 from emuml.node import NodeId
 from emuml.roster import Ids, Roster
@@ -35,12 +34,15 @@ class Directory:
         """All ids, made when first asked for: a million of them weigh as much as a tenth of their nodes."""
         return self.roster.ids if isinstance(self.roster.ids, Ids) else frozenset(self.roster.ids)
 
-    def peers(self, node: NodeId, role: str) -> tuple[NodeId, ...]:
-        """Return all ids of a role in roster order, without ``node`` itself, whatever their state."""
+    def peers(self, node: NodeId, role: str) -> Sequence[NodeId]:
+        """Return all ids of a role in roster order, without ``node`` itself, whatever their state.
+
+        Of a roster that keeps no ids it is a sequence that makes them.
+        """
         ids = self.roster.of(role)
         if node.role == role:
             return tuple(peer for peer in ids if peer != node)
-        return cast("tuple[NodeId, ...]", ids)  # or, of a roster that keeps no ids, a sequence that makes them
+        return ids
 
     def neighbours(self, node: NodeId) -> tuple[NodeId, ...]:
         """Return the ids that ``node`` has links to, in roster order, without itself."""

@@ -5,7 +5,7 @@ Generations tell a timer or task from a later one of the same name or tag; proto
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -94,7 +94,7 @@ class SendLatest(msgspec.Struct, frozen=True):
 class Broadcast(msgspec.Struct, frozen=True):
     """Send one message to several peers, in this order."""
 
-    to: tuple[NodeId, ...]
+    to: Sequence[NodeId]
     message: Message
     size_bytes: int
 

@@ -22,19 +22,24 @@ class Deferred(np.lib.mixins.NDArrayOperatorsMixin):
 
     Reading it in any way that reads an array (arithmetic, indexing, numpy functions, methods) makes the value, so that
     code which computes with an answer works as it does over TCP; code that only sends it on or hands it to
-    :func:`combine` leaves it to whoever needs it. ``origin`` names the task in errors, because laziness moves the
-    moment of an error.
+    :func:`combine` leaves it to whoever needs it.
+
+    Parameters
+    ----------
+    task : Task
+    tag, node : optional
+        They name the task in errors, because laziness moves the moment of an error.
     """
 
-    __slots__ = ("__weakref__", "_task", "_value", "dtype", "origin", "shape")
+    __slots__ = ("__weakref__", "_node", "_tag", "_value", "dtype", "shape", "task")
 
-    def __init__(self, task: Task, origin: str = "") -> None:
+    def __init__(self, task: Task, tag: object = None, node: object = None) -> None:
         # Kept after evaluation too: replicas are recognised by the identity of the inputs, which must stay alive.
-        self._task = task
+        self.task = task
         self._value: NDArray[Any] | None = None
         self.shape = task.shape
         self.dtype = np.dtype(task.dtype)
-        self.origin = origin
+        self._tag, self._node = tag, node
 
     @property
     def evaluated(self) -> bool:
@@ -51,9 +56,9 @@ class Deferred(np.lib.mixins.NDArrayOperatorsMixin):
         """
         if self._value is None:
             try:
-                self._value = self._task.run()
+                self._value = self.task.run()
             except Exception as error:
-                error.add_note(f"while evaluating the result of {self.origin}")
+                error.add_note(f"while evaluating the result of task {self._tag!r} of {self._node}")
                 raise
         return self._value
 

@@ -6,7 +6,7 @@ wrapping and contract checks exist once. It knows no time but the one it is give
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from emuml import effects as fx
@@ -69,9 +69,9 @@ class Life:
         self.sent: dict[str, int] = {}
         self.opened_streams: set[str] | None = None if checker is None else set()
         self._generation = 0
-        self._peers: dict[str, tuple[NodeId, ...]] = {}
+        self._peers: dict[str, Sequence[NodeId]] = {}
 
-    def peers(self, role: str) -> tuple[NodeId, ...]:
+    def peers(self, role: str) -> Sequence[NodeId]:
         """Return the ids of a role without this node."""
         if role not in self._peers:
             self._peers[role] = self.directory.peers(self.id, role)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from emuml.node import Factory, NodeId
+from emuml.node import NodeId, Nodes
 from emuml.roster import Roster
 from emuml.shapes import Push, Round
 
@@ -77,8 +77,8 @@ class Problem(Protocol):
 class TrainingProtocol(Protocol):
     """The interface of protocol objects."""
 
-    def nodes(self, workload: Problem, roster: Roster) -> dict[NodeId, tuple[str, Factory]]:
-        """Return a role and a factory for each id of the roster."""
+    def nodes(self, workload: Problem, roster: Roster) -> Nodes:
+        """Return a role and a factory for each id of the roster; :class:`emuml.roster.Makers` makes them on demand."""
 
     def parameters(self, result: Outcome) -> NDArray[Any]:
         """Return the trained parameters of a finished run."""

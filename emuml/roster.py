@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import overload
 
 from emuml.errors import UserError
-from emuml.node import NodeId
+from emuml.node import Factory, Node, NodeId
 from emuml.stopping import Never, StopCondition
 
 
@@ -53,6 +53,19 @@ class Ids(Sequence[NodeId]):
 
     def __contains__(self, id: object) -> bool:
         return isinstance(id, NodeId) and 0 <= id.index < self.counts.get(id.role, 0)
+
+    @cached_property
+    def listed(self) -> tuple[NodeId, ...]:
+        """The ids as a tuple, kept from when it is first asked for."""
+        return tuple(self)
+
+    def names(self, text: str) -> bool:
+        """Tell whether one of the ids prints as ``text``."""
+        try:
+            id = NodeId.parse(text)
+        except ValueError:
+            return False
+        return id in self and str(id) == text
 
     def __eq__(self, other: object) -> bool:
         return self.counts == other.counts if isinstance(other, Ids) else NotImplemented
@@ -103,6 +116,40 @@ class Roster:
         if isinstance(self.ids, Ids):
             return {role: Ids({role: count}) for role, count in self.ids.counts.items() if count}
         return dict(group_by_role(self.ids))
+
+
+class Makers(Mapping[NodeId, tuple[str, Factory]]):
+    """Nodes of a roster by what makes them, one function for each role: a factory is made when it is asked for.
+
+    Parameters
+    ----------
+    roster : Roster
+    makers : mapping of str to callable
+        For each role a function that makes a fresh node from its index.
+    """
+
+    def __init__(self, roster: Roster, makers: Mapping[str, Callable[[int], Node]]) -> None:
+        self._ids, self._makers = roster.ids, makers
+
+    def __getitem__(self, id: NodeId) -> tuple[str, Factory]:
+        if id not in self._known:
+            raise KeyError(id)
+        return id.role, partial(self._makers[id.role], id.index)
+
+    def __iter__(self) -> Iterator[NodeId]:
+        return iter(self._ids)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @cached_property
+    def _known(self) -> Ids | frozenset[NodeId]:
+        return self._ids if isinstance(self._ids, Ids) else frozenset(self._ids)
+
+
+def listed(ids: Sequence[NodeId]) -> tuple[NodeId, ...]:
+    """Return ids as a tuple, the same one every time."""
+    return ids.listed if isinstance(ids, Ids) else tuple(ids)
 
 
 def group_by_role(ids: Iterable[NodeId]) -> dict[str, tuple[NodeId, ...]]:

@@ -27,7 +27,7 @@ def task(function, inputs=(), shape=(2,), cost=1.0, **options):
 
 def test_a_result_is_evaluated_when_it_is_read_and_once():
     counter = Counter()
-    result = Deferred(task(counter), "task 'g' of worker-1")
+    result = Deferred(task(counter), "g", "worker-1")
     assert (result.shape, result.dtype, result.evaluated, counter.calls) == ((2,), np.float64, False, 0)
     assert repr(result) == "<result float64 (2,), not evaluated>"
 
@@ -47,7 +47,7 @@ def test_a_late_error_says_whose_task_it_was():
     def fails():
         raise ZeroDivisionError("no rows")
 
-    result = Deferred(task(fails), "task 'g' of worker-1")
+    result = Deferred(task(fails), "g", "worker-1")
     with pytest.raises(ZeroDivisionError, match="no rows") as caught:
         result.value()
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from emuml.directory import Directory
 from emuml.errors import UserError
-from emuml.node import NodeId
-from emuml.roster import Ids, Roster, group_by_role
+from emuml.node import Node, NodeId
+from emuml.roster import Ids, Makers, Roster, group_by_role, listed
 from emuml.stopping import Never, Rounds
 
 
@@ -68,3 +68,39 @@ def test_a_directory_of_ids_by_counts_answers_as_one_of_a_tuple():
         lambda one: one.why_not(server, NodeId("worker", 3)), lambda one: one.why_not(server, NodeId("worker", 2)),
     ):  # fmt: skip
         assert ask(found[0]) == ask(found[1])
+
+
+class Numbered(Node):
+    def __init__(self, index):
+        self.index = index
+
+
+@pytest.mark.parametrize("ids", [Ids({"server": 1, "worker": 3}), tuple(Ids({"server": 1, "worker": 3}))])
+def test_nodes_by_what_makes_them_are_those_of_the_roster(ids):
+    nodes = Makers(Roster(ids), {"server": lambda index: Node(), "worker": Numbered})
+
+    assert list(nodes) == list(ids)
+    assert [role for role, _ in nodes.values()] == ["server", "worker", "worker", "worker"]
+    assert nodes[NodeId("worker", 2)][1]().index == 2
+    assert nodes[NodeId("worker", 2)][1]() is not nodes[NodeId("worker", 2)][1]()
+    assert NodeId("worker", 3) not in nodes
+    assert nodes.get(NodeId("idle", 0)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "is_name"),
+    [("worker-2", True), ("server-0", True), ("worker-3", False), ("worker-02", False), ("worker-", False),
+     ("worker", False), ("", False), ("worker--1", False), ("worker-\u0662", False), ("idle-0", False)],
+)  # fmt: skip
+def test_a_name_is_known_if_an_id_prints_as_it(text, is_name):
+    ids = Ids({"server": 1, "worker": 3})
+
+    assert ids.names(text) is (text in map(str, ids)) is is_name
+
+
+def test_ids_by_counts_are_listed_once():
+    ids = Ids({"worker": 3})
+
+    assert listed(ids) == tuple(ids)
+    assert listed(ids) is listed(ids)
+    assert listed(tuple(ids)) == tuple(ids)

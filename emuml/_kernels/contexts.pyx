@@ -64,7 +64,7 @@ cdef class Context:
 
     def peers(self, role):
         """Return all ids of a role in roster order, without this node, whatever their state."""
-        return (<Life>self._live("peers")).peers(role)
+        return tools().listed((<Life>self._live("peers")).peers(role))
 
     def send(self, to, message):
         """Send a message; never blocks."""

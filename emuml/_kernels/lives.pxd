@@ -32,7 +32,7 @@ cdef class Desk:
 
 
 cdef class Machine:
-    cdef readonly object id, factory
+    cdef readonly object id
     cdef readonly Desk post
     cdef public object life, journal
     cdef public int64_t incarnation

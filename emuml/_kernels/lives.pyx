@@ -72,8 +72,8 @@ cdef class Desk:
 cdef class Machine:
     """Everything that the emulator knows of one node id; what few nodes have is made when it is first asked for."""
 
-    def __init__(self, Desk post, id, factory, node):
-        self.post, self.id, self.factory, self.node = post, id, factory, node
+    def __init__(self, Desk post, id, node):
+        self.post, self.id, self.node = post, id, node
         self.role = post.role_of(id.role)
         self.worker = id.index if id.role == "worker" else -1
 
@@ -121,7 +121,7 @@ cdef class Machine:
     def born(self):
         """Return a fresh node object."""
         node, self.node = self.node, None
-        return self.factory() if node is None else node
+        return self.post.emulator.nodes[self.id][1]() if node is None else node
 
     def reset(self):
         """Forget what one incarnation had running; entries must have been cancelled before."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,11 +22,14 @@ from emuml.cluster.fault_kinds import Start as Start
 from emuml.cluster.fault_kinds import isolated as isolated
 from emuml.errors import UserError, did_you_mean
 from emuml.node import NodeId
-from emuml.roster import Roster
+from emuml.roster import Ids, Roster
 from emuml.spec import Inputs, check, checked, class_of, from_spec, to_spec
 
 if TYPE_CHECKING:
     from emuml.cluster.failure_laws import FailureLaw
+
+HINTED_MAX = 10_000
+"""The nearest name is looked for among so many nodes; among a million it would take minutes."""
 
 NAMED_MAX = 5
 """So many faults that were never due are named; of the others only their number is told."""
@@ -110,7 +113,7 @@ class FaultPlan:
         items = [{k: v for k, v in to_spec(fault, Inputs()).items() if v is not None} for fault in self.faults]
         Path(path).write_text(yaml.safe_dump(items, sort_keys=False))
 
-    def checked_for(self, ids: Iterable[NodeId], supported: Sequence[type[Fault]], engine: str) -> FaultPlan:
+    def checked_for(self, ids: Collection[NodeId], supported: Sequence[type[Fault]], engine: str) -> FaultPlan:
         """Return the plan if every fault names known nodes, can come to pass, and can be executed by this engine.
 
         Raises
@@ -122,9 +125,9 @@ class FaultPlan:
             raise problem
         return self
 
-    def problems(self, ids: Iterable[NodeId], supported: Sequence[type[Fault]], engine: str) -> list[UserError]:
+    def problems(self, ids: Collection[NodeId], supported: Sequence[type[Fault]], engine: str) -> list[UserError]:
         """Return everything that makes this plan impossible for a roster and an engine."""
-        known = {str(node) for node in ids}
+        is_known = ids.names if isinstance(ids, Ids) else frozenset(map(str, ids)).__contains__
         found = []
         for i, fault in enumerate(self.faults):
             if not isinstance(fault, tuple(supported)):
@@ -132,8 +135,8 @@ class FaultPlan:
                 what = f"engine {engine} cannot execute {type(fault).__name__}"
                 found.append(UserError(what, f"faults[{i}].kind", allowed))
             for field, name in fault.named():
-                if name not in known:
-                    hint = did_you_mean(name, known)
+                if not is_known(name):
+                    hint = did_you_mean(name, map(str, ids)) if len(ids) <= HINTED_MAX else ""
                     found.append(UserError(f"{name!r} is not in the roster", f"faults[{i}].{field}", hint=hint))
         return found + timeline.problems(self.faults)
 

@@ -28,14 +28,15 @@ from emuml.errors import NodeFailed, StaleContext
 from emuml.life import Life
 from emuml.links import Links
 from emuml.message import freeze
-from emuml.node import Factory, Node, NodeId
+from emuml.node import Node, NodeId
+from emuml.roster import listed
 from emuml.task import Task
 
 if TYPE_CHECKING:
     from emuml.des.emulator import Emulator
 
 __all__ = ["MESSAGE_BYTES_MAX", "Context", "NodeFailed", "Plain", "Post", "Received", "Saved", "StaleContext", "Task",
-           "checked_tag", "freeze", "frozen_task", "message_classes"]  # fmt: skip
+           "checked_tag", "freeze", "frozen_task", "listed", "message_classes"]  # fmt: skip
 
 dispatch = Life._dispatch
 describe = PlainMachine.describe
@@ -59,7 +60,7 @@ class Context(contexts.Context):
 
 def rest(machine: Any) -> PlainMachine:
     """Return the rare parts of a machine, as of one whose run has had no fault yet."""
-    plain = PlainMachine(machine.id, machine.factory, instantly)
+    plain = PlainMachine(machine.id, Node, instantly)  # lives begin in the compiled machine
     plain.links = Links(False, machine.id, machine.incarnation)
     return plain
 
@@ -73,7 +74,7 @@ def passes(sender: Any, to: Any, left_s: float, life: int) -> bool:
 
 def result(emulator: Emulator, machine: Any, tag: Any, task: Task) -> Any:
     """Return the result of a task that ended."""
-    return emulator.slots.result(task, f"task {tag!r} of {machine.name}")
+    return emulator.slots.result(task, tag, machine.id)
 
 
 def evaluate(emulator: Emulator, machine: Any, tag: Any, task: Task, result: Any) -> None:
@@ -102,9 +103,9 @@ class Post(_kernel.Post):
             fx.Compute: self.execute_compute,
         }
 
-    def machine(self, id: NodeId, factory: Factory, node: Node) -> Any:
+    def machine(self, id: NodeId, node: Node) -> Any:
         """Return the machine of a node."""
-        return lives.Machine(self, id, factory, node)
+        return lives.Machine(self, id, node)
 
     def ready(self, emulator: Emulator) -> None:
         """Take what was built after this object."""

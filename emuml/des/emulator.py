@@ -31,7 +31,7 @@ from emuml.errors import Deadlock, Livelock, RunFailed
 from emuml.journal import Header, Journal, JournalWriter, blocks_digest
 from emuml.life import Life
 from emuml.links import Links
-from emuml.node import Factory, Node, NodeId, Nodes, check_same_messages
+from emuml.node import Node, NodeId, Nodes, check_same_messages
 from emuml.outcome import Logged, LogSink, Observer, Published, Run
 from emuml.roster import Roster
 from emuml.switches import checking, eager, pure
@@ -77,7 +77,7 @@ class Emulator:
     ) -> None:
         self.env = Environment(0.0)
         self.still_most = max(LIVELOCK_EVENTS, 4 * len(roster.ids))
-        self.cluster, self.roster, self.unit_cost = cluster, roster, unit_cost
+        self.nodes, self.cluster, self.roster, self.unit_cost = nodes, cluster, roster, unit_cost
         self.choices = None if choose is None else Choices(choose)
         self.observers, self.log_sinks = tuple(observers), tuple(log_sinks)
         self.checker = Checker() if checking() else None
@@ -86,7 +86,8 @@ class Emulator:
         self.versions = versions or {}
         self.trace = Trace() if trace is None else trace
         self.result = Run("des", self.trace)
-        first = {id: nodes[id][1]() for id in roster.ids}
+        with settled(len(roster.ids)):
+            first = {id: nodes[id][1]() for id in roster.ids}
         check_same_messages(first.values())
         self.directory = Directory(roster, {id.role: node.talks_to for id, node in first.items()})
         plan = (faults or FaultPlan()).checked_for(roster.ids, SUPPORTED, "des")
@@ -108,7 +109,8 @@ class Emulator:
         }
         self.beside: tuple[BesideProcess, ...] = ()
         self.post = self._delivery()
-        self.machines = {id: self._machine(id, nodes[id][1], node) for id, node in first.items()}
+        with settled(len(first)):
+            self.machines = {id: self._machine(id, node) for id, node in first.items()}
         if self.post is not None:
             self.post.ready(self)
 
@@ -125,8 +127,10 @@ class Emulator:
 
         return Post(self)
 
-    def _machine(self, id: NodeId, factory: Factory, node: Node) -> Machine:
-        return Machine(id, factory, self._law(id), node) if self.post is None else self.post.machine(id, factory, node)
+    def _machine(self, id: NodeId, node: Node) -> Machine:
+        if self.post is not None:
+            return self.post.machine(id, node)  # type: ignore[no-any-return]
+        return Machine(id, self.nodes[id][1], self._law(id), node)
 
     def _law(self, id: NodeId) -> Callable[[int, float], float]:
         return self.cluster.compute.sampler(self.roster.seed, id) if id.role == "worker" else instantly
@@ -331,13 +335,17 @@ class Emulator:
 def settled(nodes: int) -> Iterator[None]:
     """Let the collector pass over what is there already, where many nodes would be gone through again and again.
 
-    Cycles among that wait for the end of the run. Nothing is changed where somebody else has frozen objects.
+    Cycles among that wait for the end of the run; all others are looked for when ten objects have come for each node.
+    Nothing is changed where somebody else has frozen objects.
     """
-    mine = nodes >= MANY and gc.get_freeze_count() == 0
-    if mine:
-        gc.freeze()
+    if nodes < MANY or gc.get_freeze_count():
+        yield
+        return
+    thresholds = young, middle, old = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(young, middle, max(old, 10 * nodes // max(young * middle, 1)))
     try:
         yield
     finally:
-        if mine:
-            gc.unfreeze()
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()

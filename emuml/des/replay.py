@@ -181,7 +181,7 @@ class Reader:
         task = self.tasks.pop(tag, None)
         if task is None or self.life is None:
             raise Diverged(self.name, step.index, "task", str(tag), "never started")
-        result = Deferred(task, f"task {tag!r} of {self.name}")
+        result = Deferred(task, tag, self.name)
         found = value_digest(result)
         if found != step.details[1]:
             what = "result of a task (the kernel, BLAS or machine differs, not the protocol)"

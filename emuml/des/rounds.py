@@ -239,7 +239,7 @@ class RoundTier(ArrayTier):
         return before + at
 
     def _value(self, question: Message, worker: int) -> Deferred:
-        return Deferred(self._nodes.task(question, worker), f"worker-{worker}")
+        return Deferred(self._nodes.task(question, worker), "gradient", f"worker-{worker}")
 
     def _draw_of(self, question: Message) -> int:
         """Return the draw of everybody's duration; the first question tells what the tasks cost."""

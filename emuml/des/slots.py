@@ -12,6 +12,7 @@ from emuml.des.machine import Machine
 from emuml.errors import NodeFailed
 from emuml.journal import value_digest
 from emuml.lazy import Deferred
+from emuml.node import NodeId
 from emuml.task import Task
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class Slots:
     def __init__(self, emulator: Emulator) -> None:
         self._emulator = emulator
         self.paces: Paces | None = None
-        self._results: WeakValueDictionary[Hashable, Deferred] = WeakValueDictionary()
+        self._results: WeakValueDictionary[int, Deferred] = WeakValueDictionary()
 
     def compute(self, machine: Machine, effect: fx.Compute) -> None:
         """Queue a task, and begin it if a slot is free."""
@@ -67,22 +68,26 @@ class Slots:
         machine.busy -= 1
         self._fill(machine)
         emulator.trace.add(emulator.now, machine.name, "computed", effect.tag, effect.draw)
-        result = self.result(effect.task, f"task {effect.tag!r} of {machine.name}")
+        result = self.result(effect.task, effect.tag, machine.id)
         if emulator.eager or machine.journal is not None:
             self.evaluate(machine, effect, result)
         event = fx.Computed(effect.tag, result, effect.generation)
         emulator.step(machine, event, "computed", lambda: [effect.tag, value_digest(result), 0.0])
 
-    def result(self, task: Task, origin: str) -> Deferred:
-        """Return the result of a task that ended; equal tasks share one while it lives."""
+    def result(self, task: Task, tag: Hashable, node: NodeId) -> Deferred:
+        """Return the result of a task that ended; equal tasks share one while it lives.
+
+        They are found by the hashes of their keys: keys themselves would weigh more than results.
+        """
         try:
             key: Hashable = task.key()
-            result = self._results.get(key)
-            if result is None:
-                result = self._results[key] = Deferred(task, origin)
+            number = hash(key)
         except TypeError:  # an unhashable input: evaluated for itself
-            result = Deferred(task, origin)
-        return result
+            return Deferred(task, tag, node)
+        found = self._results.get(number)
+        if found is None:
+            found = self._results[number] = Deferred(task, tag, node)
+        return found if found.task is task or found.task.key() == key else Deferred(task, tag, node)
 
     def evaluate(self, machine: Machine, effect: fx.Compute, result: Deferred) -> None:
         """Evaluate a result now; an error is the node's."""

@@ -15,7 +15,7 @@ from emuml.cluster.faults import FaultPlan
 from emuml.errors import UserError
 from emuml.experiment.fitting import Fitting
 from emuml.protocol import TrainingProtocol
-from emuml.roster import Roster
+from emuml.roster import Ids, Roster
 from emuml.spec import Inputs, Spec, check, to_spec
 from emuml.stopping import STEPS_MAX, Rounds, StopCondition
 
@@ -126,7 +126,7 @@ class Experiment:
     @cached_property
     def _roster(self) -> Roster:
         counts = {"server": self.cluster.servers, "worker": self.cluster.workers}
-        return Roster.of_counts(self.seed, self.stop_condition(), **counts)
+        return Roster(Ids(counts), self.seed, self.stop_condition())
 
     def fault_plan(self) -> FaultPlan:
         """Return the faults of a run with this seed."""

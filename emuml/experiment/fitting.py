@@ -140,7 +140,7 @@ def _without_survivors(plan: FaultPlan, roster: Roster, survives: Collection[str
     """Return roles that a protocol needs, as it says, and that the plan ends for good."""
     gone = plan.gone_for_good()
     found = []
-    for role in sorted({id.role for id in roster.ids}):
+    for role in roster.roles:
         ids = roster.of(role)
         if survives is not None and role not in survives and all(str(id) in gone for id in ids):
             index, allowed = max(gone[str(id)] for id in ids), f"restarts, or losses of {', '.join(sorted(survives))}"

@@ -149,7 +149,7 @@ def plan(
     if engine == "des":
         choice = choose(experiment, problem, tier)
         refused = beyond_memory(experiment, problem, choice.tier)
-    nodes = {role: len(roster.of(role)) for role in dict.fromkeys(id.role for id in roster.ids)}
+    nodes = {role: len(roster.of(role)) for role in roster.roles}
     settings = runtime or RuntimeSettings()
     base = Plan(
         experiment.name,

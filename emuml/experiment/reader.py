@@ -26,7 +26,7 @@ from emuml.experiment.models import Refused, fields_of, refused
 from emuml.experiment.places import Places, said
 from emuml.experiment.run_dir import FORMAT
 from emuml.experiment.yaml_tree import Pair, Problem, is_file, is_null, pairs, place, read, scalar, shortened, shown
-from emuml.roster import Roster
+from emuml.roster import Ids
 from emuml.spec import InputFolder
 
 ENGINES = ("des", "tcp")
@@ -113,12 +113,11 @@ class Reader:
         """Note faults of nodes that the cluster does not have."""
         if not hasattr(cluster, "workers"):
             return
-        known = [str(id) for id in Roster.of_counts(server=cluster.servers, worker=cluster.workers).ids]
-        are_known, told = frozenset((None, *known)), {problem.place for problem in self.problems}
+        ids, told = Ids({"server": cluster.servers, "worker": cluster.workers}), {each.place for each in self.problems}
         for path, value in self.places.written.items():
             is_node = re.match(r"faults\[\d+\]\.(node|nodes|first|second)(\[\d+\])?$", path)
-            if is_node and value.text not in are_known and value.place not in told:
-                what, hint = f"{value.shown} is not in the cluster", self.near(str(value.text), known)
+            if is_node and value.text is not None and not ids.names(value.text) and value.place not in told:
+                what, hint = f"{value.shown} is not in the cluster", self.near(value.text, map(str, ids))
                 allowed = f"{_names('server', cluster.servers)}, {_names('worker', cluster.workers)}"
                 self.problems.append(Problem(value.place, said(path, what, allowed, hint)))
 

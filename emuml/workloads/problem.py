@@ -201,21 +201,28 @@ class RegressionProblem:
         ContractError
             If partitions repeat or do not exist, or an argument is missing.
         """
-        order = sorted(range(len(owned)), key=owned.__getitem__)
-        mine = tuple(int(owned[i]) for i in order)
+        mine, factors = _in_order(owned, coefficients)
         if not mine or len(set(mine)) < len(mine) or mine[0] < 0 or mine[-1] >= partitions:
             raise ContractError(f"owned must be distinct partitions of 0..{partitions - 1}, got {owned}")
-        if coefficients is not None and len(coefficients) != len(mine):
-            raise ContractError(f"got {len(coefficients)} coefficients for {len(mine)} partitions")
         if self.batch is not None and draw is None:
             raise ContractError("a gradient over batches needs a draw, such as the round")
-        if mine == owned and all(type(i) is int for i in owned):
-            mine = owned  # no copy of it for each of many workers
-        factors = None if coefficients is None else tuple(float(coefficients[i]) for i in order)
-        cost = sum(min(len(partition_rows(self.rows, i, partitions)), self.batch or self.rows) for i in mine)
+        rows, most = self.rows, self.batch or self.rows
+        cost = sum([min(len(partition_rows(rows, i, partitions)), most) for i in mine])
         position = None if self.batch is None else draw
         inputs = (self, parameters, mine, partitions, factors, position)
-        return Task(partition_gradient, inputs, float(cost), (self.n_parameters,), draw=draw, cancellable=True)
+        return Task(partition_gradient, inputs, self._cost(cost), self._shape, draw=draw, cancellable=True)
+
+    def _cost(self, rows: int) -> float:
+        """Return the cost of reading so many rows, the same object every time: tasks are kept by the million."""
+        return self._costs.setdefault(rows, float(rows))
+
+    @cached_property
+    def _shape(self) -> tuple[int, ...]:
+        return self.initial.shape  # an array makes a tuple each time
+
+    @cached_property
+    def _costs(self) -> dict[int, float]:
+        return {}
 
     def start(self) -> State:
         """Return the optimizer's state before the first step from ``initial``."""
@@ -260,9 +267,9 @@ class RegressionProblem:
             ``2 l2 rows parameters``. Summed over all shares it is ``rows`` times the gradient of the objective.
         """
         rows = len(partition_rows(self.rows, share, shares))
-        cost, position = float(min(rows, self.batch or rows)), None if self.batch is None else draw
+        cost, position = self._cost(min(rows, self.batch or rows)), None if self.batch is None else draw
         inputs = (self, parameters, share, shares, position)
-        return Task(share_gradient, inputs, cost, (self.n_parameters,), draw=draw, cancellable=True)
+        return Task(share_gradient, inputs, cost, self._shape, draw=draw, cancellable=True)
 
     def apply(self, state: State, parameters: Vector, push: Vector, clock: int) -> tuple[State, Vector]:
         """Return state and parameters after one step with what :meth:`push` gives, or with a sum of such pushes."""
@@ -311,6 +318,21 @@ class RegressionProblem:
         if 0 < np.count_nonzero(positive) < len(positive):
             values[f"{names[1]}auc"] = auc(predictions, positive)
         return values
+
+
+def _in_order(
+    owned: tuple[int, ...], coefficients: tuple[float, ...] | None
+) -> tuple[tuple[int, ...], tuple[float, ...] | None]:
+    """Return partitions in ascending order with their factors; those given, not copied, if they are so already."""
+    if coefficients is not None and len(coefficients) != len(owned):
+        raise ContractError(f"got {len(coefficients)} coefficients for {len(owned)} partitions")
+    if len(owned) == 1 and type(owned[0]) is int:
+        return owned, None if coefficients is None else (float(coefficients[0]),)
+    order = sorted(range(len(owned)), key=owned.__getitem__)
+    mine = tuple([int(owned[i]) for i in order])
+    if mine == owned and set(map(type, owned)) == {int}:
+        mine = owned
+    return mine, None if coefficients is None else tuple([float(coefficients[i]) for i in order])
 
 
 def _frozen(array: NDArray[np.float64]) -> Vector:

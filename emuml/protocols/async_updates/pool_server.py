@@ -53,7 +53,8 @@ class PoolServer(Server):
         """See :class:`emuml.pushes.PushServer`."""
         turn = self.turns[worker]
         clock, copy, turn.reads = turn.clock, turn.copy, reads
-        turn.value = Deferred(self.workload.push(copy, worker, self.workers, draw=clock), f"worker-{worker}")
+        task = self.workload.push(copy, worker, self.workers, draw=clock)
+        turn.value = Deferred(task, "gradient", f"worker-{worker}")
         if not reads:  # it goes on with its own copy
             turn.copy = self.workload.apply((), copy, turn.value, clock)[1]
         self.from_worker(ctx, worker, turn)

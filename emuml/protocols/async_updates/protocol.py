@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from emuml.errors import UserError
 from emuml.message import size_bytes
-from emuml.node import Factory, NodeId
+from emuml.node import Node, NodeId, Nodes
 from emuml.protocol import Outcome, Problem, Promise
 from emuml.protocols.async_updates.barriers import BSP, Barrier
 from emuml.protocols.async_updates.messages import Read, Update, View
@@ -29,7 +29,7 @@ from emuml.protocols.async_updates.problem import SharedProblem
 from emuml.protocols.async_updates.server import OnLost, Server
 from emuml.protocols.async_updates.worker import Worker
 from emuml.pushes import PushNodes
-from emuml.roster import Roster
+from emuml.roster import Makers, Roster
 from emuml.shapes import Push
 from emuml.spec import check
 
@@ -64,7 +64,7 @@ class AsyncUpdates:
     def __post_init__(self) -> None:
         check(self)
 
-    def nodes(self, workload: Problem, roster: Roster) -> dict[NodeId, tuple[str, Factory]]:
+    def nodes(self, workload: Problem, roster: Roster) -> Nodes:
         """Return one server and the workers of the roster.
 
         Raises
@@ -89,11 +89,14 @@ class AsyncUpdates:
         if len(servers) > workload.initial.shape[0]:
             most = workload.initial.shape[0]
             raise UserError(f"got {len(servers)} for {most} parameters", "cluster.servers", f"1 to {most}")
-        server = partial(Server, self.barrier, workload, roster, self.on_lost)
-        found: dict[NodeId, tuple[str, Factory]] = dict.fromkeys(servers, ("server", server))
-        for id in workers:
-            found[id] = ("worker", partial(Worker, self.barrier, workload, id.index, len(workers)))
-        return found
+
+        def server(index: int) -> Node:
+            return Server(self.barrier, workload, roster, self.on_lost)
+
+        def worker(index: int) -> Node:
+            return Worker(self.barrier, workload, index, len(workers))
+
+        return Makers(roster, {"server": server, "worker": worker})
 
     def in_pushes(self, workload: Problem, roster: Roster) -> PushNodes | None:
         """Return what an array tier needs; see :class:`emuml.pushes.InPushes`."""
