@@ -72,7 +72,8 @@ class Task:
         if not isinstance(value, np.ndarray) or value.shape != self.shape or value.dtype != np.dtype(self.dtype):
             got = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
             raise ContractError(f"task {self.name} declared {self.dtype} {self.shape} and returned {got}")
-        value = np.ascontiguousarray(value).reshape(self.shape)
+        if type(value) is not np.ndarray or value.base is not None or not value.flags.c_contiguous:
+            value = np.ascontiguousarray(value).reshape(self.shape)
         value.flags.writeable = False
         return value
 

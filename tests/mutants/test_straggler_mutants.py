@@ -21,14 +21,14 @@ class KeepsAll(Worker):
     """Every question is kept, and computed in order."""
 
     def keep(self, question):
-        self.mailbox.append(question)
+        self.mailbox += (question,)
 
 
 class KeepsNewest(Worker):
     """A newer question replaces the one that is kept."""
 
     def keep(self, question):
-        self.mailbox[:] = [question]
+        self.mailbox = (question,)
 
 
 def test_w22_carrying_over_in_place_of_skipping_and_the_reverse_are_caught():

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from emuml.deadlines import Deadline
 from emuml.errors import UserError
 from emuml.message import size_bytes
-from emuml.node import Factory, NodeId
+from emuml.node import Node, NodeId, Nodes
 from emuml.protocol import Outcome, Problem, Promise
 from emuml.protocols.gradient_coding.codes import BuiltCode, Code, Uncoded
 from emuml.protocols.gradient_coding.messages import Gradient, Parameters
 from emuml.protocols.gradient_coding.worker import answer_to, costs_of, task_of
-from emuml.roster import Roster
+from emuml.roster import Makers, Roster
 from emuml.rounds import RoundNodes
 from emuml.shapes import Round, Stragglers
 from emuml.spec import check
@@ -86,7 +86,7 @@ class GradientCoding:
             raise UserError(f"got {len(roster.of('server'))} servers", "cluster.servers", "1 for gradient coding")
         return self.code.build(len(roster.of("worker")), roster.seed, self.collect)
 
-    def nodes(self, workload: Problem, roster: Roster) -> dict[NodeId, tuple[str, Factory]]:
+    def nodes(self, workload: Problem, roster: Roster) -> Nodes:
         """Return one server and the workers of the roster.
 
         Raises
@@ -96,13 +96,15 @@ class GradientCoding:
         """
         code = self._built(roster)
         workload.partition_bounds(code.partitions)  # refuses more partitions than rows before anything runs
-        server, of_worker = code.roles()
-        found: dict[NodeId, tuple[str, Factory]] = {
-            SERVER: ("server", partial(server, code, workload, roster, self.stragglers, self.deadline))
-        }
-        for worker in roster.of("worker"):
-            found[worker] = ("worker", partial(of_worker, code, workload, worker.index, self.stragglers))
-        return found
+        of_server, of_worker = code.roles()
+
+        def server(index: int) -> Node:
+            return of_server(code, workload, roster, self.stragglers, self.deadline)
+
+        def worker(index: int) -> Node:
+            return of_worker(code, workload, index, self.stragglers)
+
+        return Makers(roster, {"server": server, "worker": worker})
 
     def in_rounds(self, workload: Problem, roster: Roster) -> RoundNodes | None:
         """Return what an array tier needs, or None if rounds need all their events; see :class:`emuml.rounds.InRounds`.

@@ -6,6 +6,7 @@ What becomes of a question that comes while it computes is all that tells the se
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -36,9 +37,9 @@ class Worker(Node):
         self.skips = stragglers == "skip-stale"
         # Everything that it will ever have, here: a million of them then share their dictionaries' keys.
         self.server: NodeId | None = None
-        self.newest = (0, -1)
+        self.newest = _name(0, -1)
         self.open: Parameters | None = None
-        self.mailbox: list[Parameters] = []
+        self.mailbox: tuple[Parameters, ...] = ()
         self.answer: Gradient | None = None
 
     def on_start(self, ctx: Context, saved: Saved) -> None:
@@ -46,7 +47,7 @@ class Worker(Node):
 
     def on_message(self, ctx: Context, sender: NodeId, message: Parameters) -> None:
         """Begin, keep for later, or repeat an answer that was asked for again."""
-        asked = (message.life, message.round)
+        asked = _name(message.life, message.round)
         if asked <= self.newest:
             if self.answer is not None and asked == self.newest == (self.answer.life, self.answer.round):
                 ctx.send(sender, self.answer)
@@ -56,20 +57,19 @@ class Worker(Node):
         if self.interrupts or is_new_life:  # a server in a new life knows of nothing that was asked before
             ctx.cancel("gradient")
             self.open = None
-            self.mailbox.clear()
+            self.mailbox = ()
         self.keep(message)
         if self.open is None:
             self.begin(ctx)
 
     def keep(self, question: Parameters) -> None:
         """Put a question behind those that wait, or in their place."""
-        if self.skips:
-            self.mailbox.clear()
-        self.mailbox.append(question)
+        self.mailbox = (question,) if self.skips else (*self.mailbox, question)
 
     def begin(self, ctx: Context) -> None:
         """Compute the oldest question that is kept, at the parameters that came with it."""
-        self.open = asked = self.mailbox.pop(0)
+        asked, *later = self.mailbox
+        self.open, self.mailbox = asked, tuple(later)
         ctx.compute("gradient", task_of(self.code, self.workload, asked, self.index))
 
     def on_computed(self, ctx: Context, tag: Hashable, result: Array) -> None:
@@ -92,6 +92,12 @@ class Worker(Node):
     def waiting_for(self) -> str:
         """Say that it waits for the server."""
         return "parameters of a newer round"
+
+
+@lru_cache(maxsize=64)
+def _name(life: int, round: int) -> tuple[int, int]:
+    """Return what names a question: one object for all who are asked it, as there may be a million of them."""
+    return life, round
 
 
 def task_of(code: BuiltCode, workload: Problem, question: Parameters, worker: int) -> Task:

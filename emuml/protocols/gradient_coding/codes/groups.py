@@ -79,6 +79,8 @@ class GroupCode(BuiltCode):
 
     def assignment(self, worker: int) -> tuple[int, ...]:
         """Return the partitions of a worker, ascending."""
+        if self.n_groups == self.workers and self.block == 1:
+            return (worker,)  # the same integer, of which there may be millions
         first = self.group_of(worker) * self.block
         return tuple(range(first, first + self.block))
 
