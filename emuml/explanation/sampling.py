@@ -17,6 +17,7 @@ from emuml.cluster.compute import ComputeModel
 from emuml.des.rows import Rows
 from emuml.errors import UserError
 from emuml.protocols.gradient_coding.codes import BuiltCode, Code, LinearCode
+from emuml.protocols.gradient_coding.codes.seam import ROUNDING
 from emuml.selection import Closing
 from emuml.shapes import Stragglers
 from emuml.theory import decode_error_of, expected_round_time
@@ -31,10 +32,6 @@ ROUNDS = 400
 
 ANSWERS = 4_000_000
 """Sampled answers at most."""
-
-
-ROUNDING = 1e-12
-"""Errors per partition below this are those of floating-point numbers."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +130,7 @@ def sample(
     ends_s, sets = _rounds(built, law, seed, stragglers, rounds)
     decoded = [built.decode(one) for one in sets]
     weights = np.array([_combined(built, one, each.weights) for one, each in zip(sets, decoded, strict=True)])
-    errors = np.array([each.error for each in decoded]) / built.partitions
-    errors[errors < ROUNDING] = 0.0
+    errors = np.array([each.error if each.error > ROUNDING else 0.0 for each in decoded]) / built.partitions
     mean = weights.mean(axis=0)
     spread = weights.var(axis=0, ddof=1) / rounds
     return Sampled(

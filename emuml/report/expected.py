@@ -15,7 +15,7 @@ from emuml import names
 from emuml.cluster.delays import DelayTrace
 from emuml.errors import UserError
 from emuml.experiment.experiment import Experiment
-from emuml.protocols.gradient_coding.codes import GroupCode
+from emuml.protocols.gradient_coding.codes import GroupCode, LinearCode
 from emuml.report.statistics import Cdf, Floats
 from emuml.theory import NoClosedForm, decode_error_of
 
@@ -69,6 +69,12 @@ def group_code(experiment: Experiment) -> GroupCode | None:
     """Return the code of a run, if its groups are disjoint."""
     code = _built_code(experiment)
     return code if isinstance(code, GroupCode) else None
+
+
+def linear_code(experiment: Experiment) -> LinearCode | None:
+    """Return the code of a run, if its answers are sums of partitions with factors."""
+    code = _built_code(experiment)
+    return code if isinstance(code, LinearCode) else None
 
 
 def remarks(experiment: Experiment) -> tuple[str, ...]:

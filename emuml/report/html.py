@@ -20,6 +20,7 @@ from emuml.report.sections import (
     staleness,
     stragglers,
     timelines,
+    weights,
 )
 from emuml.report.style import FIGURE, PAGE
 from emuml.report.view import View
@@ -30,6 +31,7 @@ SECTIONS: tuple[Callable[[Shown], Element | None], ...] = (
     stragglers.section,
     staleness.section,
     coverage.section,
+    weights.section,
     decoding.section,
     sent.section,
     timelines.section,

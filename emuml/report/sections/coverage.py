@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from emuml.protocols.gradient_coding.codes import GroupCode
 from emuml.report.bars import Band, bars
 from emuml.report.charts import Series, level, lines
-from emuml.report.expected import are_alike, group_code
+from emuml.report.expected import are_alike, group_code, linear_code
 from emuml.report.figure import Column, Shown, by_round, grid
 from emuml.report.markup import table, tag
 from emuml.report.statistics import Floats, binomial_band, running_mean
@@ -36,7 +36,7 @@ class Counts(NamedTuple):
 
 def section(shown: Shown) -> Element | None:
     """Show coverage of runs that have groups; in words when nothing was ever missing."""
-    views = [view for view in shown.logged if "covered" in view.metrics and "groups" in view.metrics]
+    views = [view for view in shown.logged if _has_groups(view)]
     if not views:
         return None
     partly = [view for view in views if not is_complete(view)]
@@ -44,6 +44,10 @@ def section(shown: Shown) -> Element | None:
     figures = [part for view in partly for part in _of_view(shown, view)]
     note = [tag("p", _NOTE, class_="note")] if partly else []
     return tag("section", tag("h2", "Coverage"), *said, *note, grid(figures))
+
+
+def _has_groups(view: View) -> bool:
+    return "covered" in view.metrics and "groups" in view.metrics and linear_code(view.experiment) is None
 
 
 def is_complete(view: View) -> bool:
