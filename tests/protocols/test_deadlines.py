@@ -92,6 +92,12 @@ def test_a_round_in_which_nobody_lives_waits_for_whoever_comes_back():
     assert closed(run, "arrivals", "down") == [(6.5, 1, 1), (7.5, 1, 1)]
 
 
+def test_a_first_answer_to_a_round_that_nobody_lived_to_answer_in_time_sets_no_deadline_of_the_past():
+    faults = [Crash(f"worker-{w}", at_s=0.5, restart_after_s=5.0 + w) for w in range(2)]
+    run = train(Tally(), Uncoded(), 2, 1, compute=Constant(1.0), deadline=Deadline(after_s=2.0), faults=faults)
+    assert closed(run, "arrivals") == [(7.5, 2)]
+
+
 def test_without_a_deadline_nothing_is_logged_of_one():
     run = train(Tally(), Uncoded(), 2, 1)
     assert "overdue" not in run.logs[0].metrics

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import emuml
 from emuml.cluster import Cluster, Constant
+from emuml.cluster.faults import Crash, FaultPlan
 from emuml.errors import NodeFailed, Unresolved
-from emuml.protocols.gradient_coding import VerifiedRepetition
+from emuml.protocols import GradientCoding
+from emuml.protocols.gradient_coding import StochasticCode, VerifiedRepetition, answered_in
 from emuml.workloads import LogisticRegression
 from tests.protocols.liars import LIES
 from tests.runtime.byzantine import WithLiars
@@ -18,14 +22,19 @@ from tests.runtime.byzantine import WithLiars
 pytestmark = pytest.mark.slow
 
 
-def lying(rounds: int, **changed: Any) -> emuml.Experiment:
+def lying(rounds: int, workers: int = 6, **changed: Any) -> emuml.Experiment:
     return emuml.Experiment(
         workload=LogisticRegression(data="breast-cancer"),
-        protocol=WithLiars(code=VerifiedRepetition(replication=3, adversaries=1), **changed),
-        cluster=Cluster(workers=6, compute=Constant(seconds=0.002)),
+        protocol=WithLiars(**{"code": VerifiedRepetition(replication=3, adversaries=1), **changed}),
+        cluster=Cluster(workers=workers, compute=Constant(seconds=0.002)),
         rounds=rounds,
         seed=3,
     )
+
+
+def honest(given: emuml.Experiment) -> GradientCoding:
+    """Return the protocol of an experiment without liars."""
+    return GradientCoding(given.protocol.code)  # type: ignore[attr-defined]
 
 
 def test_all_lies_in_each_group_change_no_bit(tmp_path: Path) -> None:
@@ -57,3 +66,27 @@ def test_too_many_liars_are_named_and_nothing_is_learned(tmp_path: Path) -> None
     assert caught.value.node == "server-0"
     assert Unresolved.__name__ in str(caught.value)
     assert "group 1 (worker-3, worker-4, worker-5) is not verified" in str(caught.value)
+
+
+def test_a_lie_and_a_killed_member_in_each_group_change_no_bit(tmp_path: Path) -> None:
+    faults = FaultPlan((Crash("worker-0", after=("round", 2), restart_after=("round", 6)), Crash("worker-7", at_s=0.0)))
+    given = lying(len(LIES), liars=(2, 5), code=VerifiedRepetition(4, 1), workers=8)
+    result = emuml.run(dataclasses.replace(given, faults=faults), "tcp", out=tmp_path / "run")
+
+    assert result.rounds == len(LIES)
+    assert len(result.lost) == 2
+    assert result.parameters_sha256 == emuml.run(dataclasses.replace(given, protocol=honest(given))).parameters_sha256
+    assert set(result.metrics["decode_error"][1:]) == {0.0}
+
+
+def test_sums_of_what_arrives_go_on_without_killed_workers(tmp_path: Path) -> None:
+    faults = FaultPlan((Crash("worker-1", after=("round", 2), restart_after=("round", 4)), Crash("worker-3", at_s=0.0)))
+    given = lying(6, code=StochasticCode(3, 0.25), workers=7)
+    result = emuml.run(dataclasses.replace(given, faults=faults), "tcp", out=tmp_path / "run")
+
+    assert result.rounds == 6
+    assert len(result.lost) == 2
+    assert emuml.replay(result).parameters_sha256 == result.parameters_sha256
+    built = StochasticCode(3, 0.25).build(7)
+    for log in (item.metrics for item in result.run.logs if "covered_set" in item.metrics):
+        assert log["decode_error"] == built.decode(np.flatnonzero(answered_in([str(log["covered_set"])], 7)[0])).error

@@ -108,14 +108,19 @@ def _stepped(problem: Any, code: Any, state: Any, parameters: Any, bits: int, ve
 def _decodes_as_promised(finished: Any, protocol: GradientCoding) -> bool:
     promised = _promised_error(finished, protocol)
     logs = [item.metrics for item in finished.logs if "decode_error" in item.metrics]
-    return all(log["decode_error"] <= promised or log["down"] > 0 for log in logs)
+    return all(log["decode_error"] <= promised or _is_cut_short(log) for log in logs)
 
 
 def _collects(finished: Any, protocol: GradientCoding) -> bool:
     promised = _promised_error(finished, protocol)
     logs = [item.metrics for item in finished.logs if "arrivals" in item.metrics]
     least = min(protocol.collect or 0, finished.scenario.workers)
-    return all(log["arrivals"] >= least or log["down"] > 0 or log["decode_error"] <= promised for log in logs)
+    return all(log["arrivals"] >= least or log["decode_error"] <= promised or _is_cut_short(log) for log in logs)
+
+
+def _is_cut_short(log: Any) -> bool:
+    """Tell whether crashes or a deadline may have closed a round."""
+    return log["down"] > 0 or bool(log.get("overdue"))
 
 
 def _promised_error(finished: Any, protocol: GradientCoding) -> float:

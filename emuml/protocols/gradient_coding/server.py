@@ -96,10 +96,10 @@ class Server(Node):
 
     def allow_longer(self, ctx: Context) -> None:
         """Set the deadline that follows from the time of the first answer, if it is the earlier one."""
-        due_s = self.deadline.due_s(self.opened_s, ctx.now)
-        if due_s < self.due_s:
-            self.due_s = due_s
-            ctx.set_timer("deadline", self.deadline.more_s(ctx.now - self.opened_s))
+        more_s = self.deadline.more_s(ctx.now - self.opened_s)
+        if more_s > 0.0 and ctx.now + more_s < self.due_s:
+            self.due_s = ctx.now + more_s
+            ctx.set_timer("deadline", more_s)
 
     def on_timer(self, ctx: Context, name: str) -> None:
         """Close a round that is due."""
