@@ -221,3 +221,21 @@ def test_a_subset_stays_what_it_was():
 def test_impossible_subsets_are_refused(rows, size):
     with pytest.raises(UserError, match="0 <= size <= rows"):
         streams.subset_at(COMPUTE_KEY, rows, size)
+
+
+@given(keys, st.lists(positions, max_size=5))
+def test_normal_numbers_are_quantiles_of_the_words(key, where):
+    found = streams.normal_at(key, np.array(where, np.uint64))
+    words = streams.words_at(key, np.array(where, np.uint64)).tolist()
+    chances = [(2 * (word >> 12) + 1) / 2.0**53 for word in words]
+
+    assert found == pytest.approx(stats.norm.ppf(chances), rel=1e-13, abs=1e-15)
+    assert found.tolist() == [float(streams.normal_at(key, [position])[0]) for position in where]
+
+
+def test_normal_numbers_keep_the_shape_of_positions_and_have_the_normal_law():
+    """4,000 numbers; a Kolmogorov-Smirnov test at one in a thousand."""
+    found = streams.normal_at(streams.stream_key(3, "", "code/x"), np.arange(4000).reshape(40, 100))
+
+    assert found.shape == (40, 100)
+    assert stats.kstest(found.ravel(), "norm").pvalue > 1e-3
