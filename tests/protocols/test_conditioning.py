@@ -106,7 +106,7 @@ def test_noise_gain_without_neighbours_is_as_tabulated(case):
     code = CyclicMDS(stragglers).build(workers)
 
     assert code.contiguous_gain == pytest.approx(CONTIGUOUS[case], rel=0.05)
-    assert worst_contiguous_gain(code, stragglers) == code.contiguous_gain
+    assert worst_contiguous_gain(code) == worst_contiguous_gain(code, stragglers) == code.contiguous_gain
     natural = CyclicMDS(stragglers, "natural").build(workers)
     decoded = natural.decode(range(stragglers, workers)).noise_gain
     assert decoded == pytest.approx(code.contiguous_gain, rel=1e-6)
@@ -133,6 +133,7 @@ def test_the_recursion_finds_the_worst_neighbours_of_a_random_code(workers, stra
 
 def test_codes_without_a_figure_of_their_own_are_decoded_without_all_neighbours():
     assert worst_contiguous_gain(FractionalRepetition(3).build(9), 2) == 1.0
+    assert worst_contiguous_gain(FractionalRepetition(3).build(9)) == 1.0
     code = YeAbbe(2, 2).build(8)
     assert worst_contiguous_gain(code, 1) < worst_contiguous_gain(code, 2) == code.contiguous_gain
     assert len(list(windows(6, 2))) == 6

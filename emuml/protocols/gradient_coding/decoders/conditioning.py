@@ -124,7 +124,7 @@ def sound(found: Weights, partitions: int, largest_row: float, defect: float = 0
     )
 
 
-def worst_contiguous_gain(code: BuiltCode, stragglers: int) -> float:
+def worst_contiguous_gain(code: BuiltCode, stragglers: int | None = None) -> float:
     """Return the largest noise gain of a decoding without so many neighbours, the last and the first being neighbours.
 
     Neighbours are meant in the order of the code, where it has one: it is the worst case that is known of cyclic codes.
@@ -133,19 +133,22 @@ def worst_contiguous_gain(code: BuiltCode, stragglers: int) -> float:
     ----------
     code : BuiltCode
         Codes with a ``contiguous_gain`` of their own are asked for it; else all runs of neighbours are decoded.
-    stragglers : int
-        From 0 to ``workers``.
+    stragglers : int, optional
+        From 0 to ``workers``. Default: as many as the code can always do without.
 
     Examples
     --------
     >>> from emuml.protocols.gradient_coding import FractionalRepetition
-    >>> worst_contiguous_gain(FractionalRepetition(3).build(12), 2)
+    >>> worst_contiguous_gain(FractionalRepetition(3).build(12))
     1.0
     """
-    own = getattr(code, "contiguous_gain", None)
-    if own is not None and stragglers == getattr(code, "stragglers", None):
+    own, tolerated = getattr(code, "contiguous_gain", None), getattr(code, "stragglers", None)
+    if tolerated is None:
+        tolerated = min(map(len, code.groups)) - 1
+    missing = tolerated if stragglers is None else stragglers
+    if own is not None and missing == tolerated:
         return float(own)
-    return max(code.decode(received).noise_gain for received in windows(code.workers, stragglers))
+    return max(code.decode(received).noise_gain for received in windows(code.workers, missing))
 
 
 def windows(workers: int, stragglers: int) -> Iterator[Indices]:
