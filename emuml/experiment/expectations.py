@@ -7,15 +7,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from emuml.errors import EmumlError
 from emuml.experiment.forecast import Forecast, dependence
 from emuml.experiment.training import Range, Traffic, Training
+from emuml.streams import generator
 from emuml.theory import NoClosedForm, covered_fraction, expected_decode_error
 from emuml.theory.decoding_error import is_exact
 from emuml.theory.seams import GroupedCode
 from emuml.theory.stragglers import answers_needed
 
 _DECODED_MAX = 2_000
+_ENTRIES_MAX, _DENSE_MAX = 20_000_000, 10_000_000_000
+"""Decodings of codes by rows in all: their entries, and products of dense decompositions, a few seconds each."""
 
 
 @dataclass(frozen=True)
@@ -93,10 +98,12 @@ def built_code(training: Training) -> Any:
 
 
 def decoding(training: Training, found: Forecast) -> Decoding | None:
-    """Return how well rounds will be decoded, if the protocol has a code of groups or an exact one."""
+    """Return how well rounds will be decoded, if the protocol has a code of groups, an exact one, or one of rows."""
     code = built_code(training)
     if not isinstance(code, GroupedCode):
-        return Decoding(1.0, 0.0, "exact") if is_exact(code) and not training.shape.deadline else None
+        if is_exact(code) and not training.shape.deadline:
+            return Decoding(1.0, 0.0, "exact")
+        return _by_rows(code, training, found) if hasattr(code, "rows") else None
     if found.basis == "exact":
         return _decoded(code, found, "exact")
     protocol: Any = training.protocol
@@ -107,6 +114,39 @@ def decoding(training: Training, found: Forecast) -> Decoding | None:
         asked = protocol.code, training.workers, protocol.collect
         return Decoding(covered_fraction(*asked), _or_none(lambda: expected_decode_error(*asked)), "closed form")
     return _decoded(code, found, "simulation")
+
+
+def _by_rows(code: Any, training: Training, found: Forecast) -> Decoding | None:
+    """Return how well a code that is given by its rows decodes some of the sets of answers to come."""
+    sets = _sets(code, training, found)
+    if not sets:
+        return None
+    try:
+        decoded = [code.decode(received) for received in sets]
+    except EmumlError:  # rounding drowns what some of these answers say
+        return None
+    reached = [
+        np.count_nonzero(code.rows.combined(received, (one.weights != 0.0).astype(np.float64)))
+        for received, one in zip(sets, decoded, strict=True)
+    ]
+    covered, error = float(np.mean(reached)) / code.partitions, float(np.mean([one.error for one in decoded]))
+    is_all = found.answered is not None and len(sets) == len(found.answered)
+    return Decoding(covered, error, "exact" if is_all and found.basis == "exact" else "simulation")
+
+
+def _sets(code: Any, training: Training, found: Forecast) -> list[NDArray[np.int64]]:
+    """Return sets of answers that close rounds: those of the forecast, or random ones if their number does."""
+    most = min(_DECODED_MAX, 1 + _ENTRIES_MAX // max(code.rows.indices.size, 1))
+    if not code.decoder.is_cheap:
+        most = min(most, 1 + _DENSE_MAX // (training.workers**2 * code.partitions))
+    if found.answered is not None:
+        some = np.unique(np.linspace(0, len(found.answered) - 1, most).astype(int))
+        return [np.flatnonzero(found.answered[i]) for i in some.tolist()]
+    count = answers_needed(training.shape.stop_rule)
+    if count is None or training.shape.deadline or dependence(training):
+        return []
+    draws = generator(training.roster.seed, "", "plan/decoding")
+    return [np.sort(draws.permutation(training.workers)[:count]) for _ in range(most)]
 
 
 def _or_none(ask: Callable[[], float]) -> float | None:

@@ -37,7 +37,8 @@ def emulation_s(
     tier : {"event", "array"}
     """
     code: Any = built_code(training)
-    task = problem.gradient(problem.initial, code.assignment(0), code.partitions, draw=0)
+    owned = next((held for held in map(code.assignment, range(code.workers)) if held), (0,))  # some may hold nothing
+    task = problem.gradient(problem.initial, owned, code.partitions, draw=0)
     with single_threaded():
         gradient_s, metrics_s = _timed(task.run), _timed(lambda: problem.metrics(problem.initial))
     message_s = ARRAY_MESSAGE_S if tier == "array" else 2.0 * EVENT_S

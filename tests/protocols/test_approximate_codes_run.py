@@ -1,9 +1,12 @@
 """Graph, adjacency, Bernoulli and balanced repetition codes in whole runs: tiers, engines, replays, plans."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import emuml
+from emuml import Crash, FaultPlan
 from emuml.cluster import Cluster, Constant, ShiftedExponential
 from emuml.experiment.plan import plan
 from emuml.protocols import GradientCoding
@@ -45,6 +48,31 @@ def test_both_tiers_agree_to_the_last_bit(name, stragglers):
         assert np.array_equal(event.metrics[column], array.metrics[column], equal_nan=True)
 
 
+@pytest.mark.parametrize("name", ["exact graph", "bernoulli, optimal", "balanced"])
+def test_deadlines_close_rounds_with_what_is_there(name):
+    given = experiment(name)
+    given = replace(given, protocol=replace(given.protocol, deadline_s=0.5))
+    event, array = (emuml.run(given, tier=tier, trace=False, out=None) for tier in ("event", "array"))
+
+    assert event.parameters.tobytes() == array.parameters.tobytes()
+    assert np.array_equal(event.metrics["decode_error"], array.metrics["decode_error"], equal_nan=True)
+    assert np.nanmax(event.metrics["decode_error"]) > 0.0
+
+
+@pytest.mark.parametrize("lost", [2, 5])
+@pytest.mark.parametrize("name", ["exact graph", "balanced", "adjacency"])
+def test_rounds_go_on_without_workers_that_are_gone(name, lost):
+    crashes = tuple(Crash(f"worker-{worker}", at_s=1.5) for worker in range(lost))
+    result = emuml.run(replace(experiment(name), faults=FaultPlan(crashes)), trace=False, out=None)
+    errors = result.metrics["decode_error"][1:]
+
+    assert result.rounds == 8
+    code = CODES[name][0].build(CODES[name][1], seed=7)
+    promised = code.decode(range(lost, code.workers)).error
+    # Optimal weights and tilings lose no more than those who are gone; equal weights depend on who is late, too.
+    assert name == "adjacency" or np.all(errors <= promised + 1e-9)
+
+
 @pytest.mark.parametrize("name", CODES)
 def test_rounds_without_luck_close_when_all_answer_at_once(name):
     # Of one instant, answers count in the order of the workers, on both tiers.
@@ -73,6 +101,16 @@ def test_results_are_replayed_to_the_last_bit(name):
     assert emuml.replay(result).parameters_sha256 == result.parameters_sha256
 
 
+@pytest.mark.parametrize("name", ["exact graph", "adjacency", "balanced"])
+def test_rounds_without_chance_are_planned_as_they_decode(name):
+    given = experiment(name, rounds=3, compute=Constant(1.0))
+    planned, result = plan(given), emuml.run(given, trace=False, out=None)
+
+    assert planned.decoding.basis == "exact"
+    assert planned.duration_s.mean == pytest.approx(result.duration_s, rel=1e-12)
+    assert planned.decoding.error == pytest.approx(result.metrics["decode_error"][1:].mean(), abs=1e-12)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["graph", "adjacency", "bernoulli, optimal", "balanced"])
 def test_runs_over_tcp_are_replayed_to_the_last_bit(name, tmp_path):
@@ -87,10 +125,16 @@ def test_runs_over_tcp_are_replayed_to_the_last_bit(name, tmp_path):
 @pytest.mark.parametrize("name", CODES)
 def test_plans_say_how_long_rounds_take_and_runs_agree(name):
     given = experiment(name, rounds=200)
-    mean, low, high = plan(given).duration_s
+    planned, result = plan(given), emuml.run(given, tier="array", trace=False, out=None)
+    mean, low, high = planned.duration_s
+    errors = result.metrics["decode_error"][1:]
 
     # Twice an interval of 95 %: one of 15,000 such runs is outside by chance.
-    assert abs(emuml.run(given, tier="array", trace=False, out=None).duration_s - mean) <= high - low
+    assert abs(result.duration_s - mean) <= high - low
+    assert abs(planned.decoding.error - errors.mean()) <= 4 * errors.std() / len(errors) ** 0.5
+    assert planned.decoding.basis == "simulation"
+    assert 0.6 < planned.decoding.covered <= 1.0
+    assert planned.wall_s > 0.0
 
 
 def test_the_seed_of_a_run_draws_its_graph():

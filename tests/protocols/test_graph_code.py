@@ -156,6 +156,14 @@ def test_renaming_vertices_and_workers_permutes_the_coefficients(data):
     assert gamma(renamed, places_of)[list(names)] == pytest.approx(gamma(edges, [places[w] for w in places_of]))
 
 
+def test_weights_of_large_components_amplify_rounding_little():
+    for seed in range(4):
+        code = GraphCode(RandomRegular(3)).build(3000, seed)
+        decoding = code.decode(np.flatnonzero(np.random.default_rng(seed).random(3000) > 0.2))
+        assert np.abs(decoding.weights).max() > 2.0  # unlike those of groups, they are not 0 and 1
+        assert decoding.noise_gain < 4.0
+
+
 # Promises
 
 
