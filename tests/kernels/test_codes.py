@@ -69,6 +69,21 @@ def test_weights_of_odd_components_are_multiples_of_one_half_and_exact():
     assert all(weight * 2 == int(weight * 2) for weight in weights)
 
 
+@pytest.mark.parametrize("alive", [0.0, 0.3, 0.8, 1.0])
+def test_large_graphs_are_weighed_alike_to_the_last_bit(alive):
+    random = np.random.default_rng(7)
+    edges = np.array(list(combinations(range(200), 2)), np.int32)[random.permutation(19_900)[:320]]
+    received = np.flatnonzero(random.random(320) < alive)
+    shift = 62 - (200).bit_length()
+
+    error, _, weights = weighed(edges.tolist(), 200, received.tolist())
+    assert np.count_nonzero(weights) <= 200
+    assert error == pytest.approx(least_error(edges.tolist(), 200, received.tolist()), abs=1e-9)
+    for limit in (0, 30 << shift, 100 << shift):
+        order = random.permutation(320)
+        assert len({each.error_index(edges, 200, order, shift, limit, 310) for each in BOTH}) == 1
+
+
 # When rounds close
 
 

@@ -53,6 +53,12 @@ def test_random_graphs_are_simple_and_regular(degree, more, seed):
     assert next(size for size in RandomRegular(degree).sizes() if size[0] == vertices)[1] == found.number_of_edges()
 
 
+def test_random_graphs_are_the_same_on_every_machine():
+    edges = RandomRegular(3).edges(6, seed=1).tolist()
+    assert edges == [[0, 1], [0, 2], [0, 5], [1, 4], [1, 5], [2, 3], [2, 4], [3, 4], [3, 5]]
+    assert RandomRegular(5).edges(12, seed=1)[:4].tolist() == [[0, 1], [0, 2], [0, 5], [0, 8]]
+
+
 def test_every_graph_of_a_small_degree_is_equally_likely():
     # 70 graphs of degree 2 on 6 vertices: 60 hexagons and 10 pairs of triangles. Off by chance once in 16,000.
     drawn = 700
