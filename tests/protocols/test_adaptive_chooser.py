@@ -7,23 +7,24 @@ from hypothesis import strategies as st
 
 from emuml.cluster.compute import ShiftedExponential
 from emuml.protocols.adaptive_coding.chooser import Settings
+from emuml.protocols.adaptive_coding.following import follow
 from emuml.protocols.adaptive_coding.menu import judge
 from emuml.protocols.gradient_coding import FractionalRepetition
 from emuml.theory import agc_moments, expected_round_time
-from tests.protocols.adaptive import exponential, feed, fixed, menu_of
+from tests.protocols.adaptive import exponential, indices, menu_of, value, values
 
 
 def settled(fed, last=20):
     """Return the candidate that was best in most of the last rounds."""
-    return int(np.bincount(fed.indices()[-last:]).argmax())
+    return int(np.bincount(indices(fed)[-last:]).argmax())
 
 
 @pytest.mark.parametrize("of_load", [lambda load: load, lambda load: 1.0, lambda load: 3.0 + 0.1 * load])
 def test_constant_delays_need_no_redundancy_and_no_early_end(of_load):
     menu = menu_of(12, shares=(0.5, 0.75))
-    fed = feed(menu, lambda i, load: np.full(12, of_load(load)), 80)
+    fed = follow(menu, lambda i, load: np.full(12, of_load(load)), 80)
 
-    assert set(fed.indices()) == {0}
+    assert set(indices(fed)) == {0}
     assert (menu[0].load, menu[0].collect) == (1.0, 12)
     assert {choice.estimated_s for choice in fed.choices if choice.reason == "best"} == {of_load(1.0)}
     assert fed.chooser.changes == 0
@@ -40,10 +41,10 @@ def test_in_a_cluster_of_two_speeds_the_choice_is_the_one_of_an_enumeration(n_sl
     def times_of(i, load):
         return speeds * (0.2 + 0.8 * load)
 
-    fed = feed(menu, times_of, 60, Settings(probe=16))
-    values = fixed(menu, times_of, 1)
+    fed = follow(menu, times_of, 60, Settings(probe=16))
+    found = values(menu, times_of, 1)
 
-    assert values[settled(fed)] == pytest.approx(values.min(), rel=1e-9)
+    assert found[settled(fed)] == pytest.approx(found.min(), rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -57,24 +58,24 @@ def test_the_exact_choice_is_that_of_the_closed_form(shift_s, tail, replication)
     assert menu[int(np.argmin(means))].load == replication
     assert sorted(means)[1] > 1.14 * min(means)
 
-    fed = feed(menu, exponential(30, 120, shift_s, 0.5, tail, seed=1), 120, Settings("exact"))
+    fed = follow(menu, exponential(30, 120, shift_s, 0.5, tail, seed=1), 120, Settings("exact"))
 
-    assert set(fed.indices()[64:]) == {int(np.argmin(means))}
+    assert set(indices(fed)[64:]) == {int(np.argmin(means))}
 
 
 @pytest.mark.parametrize(("shift_s", "tail"), [(0.01, "fixed"), (0.5, "fixed"), (0.05, "scaled"), (0.5, "scaled")])
 def test_the_choice_per_progress_is_within_a_few_per_cent_of_the_closed_form(shift_s, tail):
     """E[seconds] / (1 - p) of what is chosen with a full window is at most 4 % above the least one; seeds are fixed."""
     menu, law = menu_of(30, (1, 2, 3, 5), (0.5, 0.8)), ShiftedExponential(shift_s, 0.5, tail)
-    values = []
+    means = []
     for one in menu:
         mean_s = expected_round_time(FractionalRepetition(round(one.load)), 30, law, one.collect)
-        values.append(mean_s / agc_moments(30, round(one.load), one.collect).mean_factor())
+        means.append(mean_s / agc_moments(30, round(one.load), one.collect).mean_factor())
 
-    fed = feed(menu, exponential(30, 130, shift_s, 0.5, tail, seed=2), 130)
+    fed = follow(menu, exponential(30, 130, shift_s, 0.5, tail, seed=2), 130)
 
-    chosen = np.array(values)[fed.indices()[64:]]
-    assert chosen.mean() <= 1.04 * min(values)
+    chosen = np.array(means)[indices(fed)[64:]]
+    assert chosen.mean() <= 1.04 * min(means)
 
 
 @pytest.mark.slow
@@ -88,7 +89,8 @@ def test_stationary_delays_cost_little_more_than_the_best_choice_in_hindsight(ob
     excess = []
     for seed in range(4):
         times_of = exponential(12, 400, shift_s, 0.5, tail, seed)
-        excess.append(feed(menu, times_of, 400, Settings(objective), seed).value / fixed(menu, times_of, 400).min() - 1)
+        found = follow(menu, times_of, 400, Settings(objective), seed)
+        excess.append(value(found) / values(menu, times_of, 400).min() - 1)
 
     assert np.mean(excess) < 0.05
     assert np.std(excess) / np.sqrt(4) < 0.01
@@ -98,19 +100,19 @@ def test_after_a_change_of_the_law_the_choice_follows_within_a_window():
     """The tail goes from large to small, then back: what was best becomes the worst."""
     tails, calm = exponential(30, 360, 0.02, 1.0, seed=3), exponential(30, 360, 1.0, 0.01, seed=4)
     menu = menu_of(30, (1, 5))
-    fed = feed(menu, lambda i, load: (calm if 120 <= i < 240 else tails)(i, load), 360, Settings("exact"))
+    fed = follow(menu, lambda i, load: (calm if 120 <= i < 240 else tails)(i, load), 360, Settings("exact"))
 
     best = [choice.candidate.load for choice in fed.choices]
     assert np.mean(np.array(best[64:120]) == 5) > 0.9
     assert np.mean(np.array(best[120 + 32 : 240]) == 1) > 0.9
     assert np.mean(np.array(best[240 + 32 :]) == 5) > 0.9
     assert fed.chooser.changes >= 2
-    assert fed.value < fixed(menu, lambda i, load: (calm if 120 <= i < 240 else tails)(i, load), 360).min()
+    assert value(fed) < values(menu, lambda i, load: (calm if 120 <= i < 240 else tails)(i, load), 360).min()
 
 
 def test_a_lost_worker_makes_codes_that_need_it_useless():
     menu = menu_of(6, (1, 2))
-    fed = feed(menu, lambda i, load: np.full(6, load), 20, Settings("exact"))
+    fed = follow(menu, lambda i, load: np.full(6, load), 20, Settings("exact"))
 
     assert fed.chooser.choose().candidate.load == 1.0
     assert fed.chooser.choose({2}).candidate.load == 2.0
@@ -119,7 +121,7 @@ def test_a_lost_worker_makes_codes_that_need_it_useless():
 
 def test_when_nothing_decodes_exactly_any_more_the_choice_is_that_of_most_progress():
     menu = menu_of(6, (1, 2))
-    fed = feed(menu, lambda i, load: np.full(6, load), 20, Settings("exact"))
+    fed = follow(menu, lambda i, load: np.full(6, load), 20, Settings("exact"))
 
     assert fed.chooser.choose({2, 3}).candidate.load == 1.0
 
@@ -138,13 +140,13 @@ def test_choices_depend_on_nothing_that_nobody_saw(rounds, seed):
     def times_of(i, load):
         return np.array(rounds[i]) * (1 + load)
 
-    first = feed(menu, times_of, 24, options, seed)
+    first = follow(menu, times_of, 24, options, seed)
 
     def other(i, load):
         times, closed_s = times_of(i, load), first.seconds[i]
         return np.where(times <= closed_s, times, closed_s + 1 + np.arange(6))
 
-    again = feed(menu, other, 24, options, seed)
+    again = follow(menu, other, 24, options, seed)
     assert [c.candidate.index for c in again.choices] == [c.candidate.index for c in first.choices]
     assert [c.estimated_s for c in again.choices] == [c.estimated_s for c in first.choices]
 
@@ -164,8 +166,8 @@ def test_judged_rounds_close_as_the_stop_rule_of_their_code_says(rounds):
 
 def test_first_rounds_try_two_loads_and_probes_are_as_rare_as_stated():
     menu = menu_of(12, (1, 2, 4), (0.5,))
-    fed = feed(menu, exponential(12, 100, 1.0, 0.2), 100, Settings(first=2, probe=10, window=200))
+    fed = follow(menu, exponential(12, 100, 1.0, 0.2), 100, Settings(first=2, probe=10, window=200))
 
-    assert fed.indices("first") == [0, 0, 2, 2]
-    assert len(fed.indices("probe")) == 96 // 10
+    assert indices(fed, "first") == [0, 0, 2, 2]
+    assert len(indices(fed, "probe")) == 96 // 10
     assert fed.chooser.changes == 0

@@ -10,10 +10,10 @@ from emuml.errors import UserError
 from emuml.experiment.plan import plan
 from emuml.node import NodeId
 from emuml.protocols import AdaptiveCoding, GradientCoding
+from emuml.protocols.adaptive_coding.following import follow
 from emuml.protocols.gradient_coding import FractionalRepetition, Uncoded
 from emuml.runtime.settings import RuntimeSettings
 from emuml.workloads import LogisticRegression
-from tests.protocols.adaptive import feed
 from tests.testing.soak import RUNS, SOAK
 
 REPEATED = FractionalRepetition(1), FractionalRepetition(2)
@@ -43,7 +43,7 @@ def test_choices_are_logged_and_those_of_a_chooser_that_sees_the_same_times():
     law = ShiftedExponential(0.02, 0.4)
     samplers = [law.sampler(5, NodeId("worker", w)) for w in range(6)]
 
-    again = feed(
+    again = follow(
         QUICK.menu(6, 5), lambda i, load: [sampler(i, load) for sampler in samplers], 30, QUICK.settings, seed=5
     )
 

@@ -23,7 +23,7 @@ from emuml.protocols.adaptive_coding.menu import Candidate, Floats, Judged, Menu
 from emuml.protocols.adaptive_coding.observed import Observed, completed
 from emuml.streams import stream_key, unit_exponential_at
 
-Objective = Literal["progress", "exact"]
+Objective = Literal["progress", "balanced", "exact"]
 Reason = Literal["first", "best", "probe"]
 
 HISTORY = 2
@@ -86,6 +86,8 @@ class Chooser:
         self._key = stream_key(seed, "", "adaptive-coding/unseen")
         self._n_seen = 0
         self._seen: deque[Observed] = deque(maxlen=HISTORY * settings.window)
+        # Of each worker: how long its last answer took, at which load; load 0 before the first one.
+        self._last_s, self._last_load = np.zeros((2, menu[0].code.workers))
         self._law: LoadLaw | None = None
         self._drift = Drift()
         other = _next_load(menu)
@@ -129,6 +131,7 @@ class Chooser:
         if not seen.any():
             return
         self._seen.append(Observed(choice.candidate.load, times, seen, known, drawn))
+        self._last_s[seen], self._last_load[seen] = times[seen], choice.candidate.load
         since = self._drift.notes(float(times[seen].max()), choice.seconds)
         if since:
             self._forget(since)
@@ -140,6 +143,7 @@ class Chooser:
         kept = list(self._seen)[-since:]
         self._seen.clear()
         self._seen.extend(kept)
+        self._last_load[~np.any([one.answered for one in kept], axis=0)] = 0.0
         self._age = self.settings.every
         self._is_new = True
 
@@ -152,7 +156,11 @@ class Chooser:
         times, answered, known, drawn = (np.array(those) for those in list(zip(*rounds, strict=True))[1:])
         for load in set(loads.tolist()) - {base}:
             times[loads == load] = law.moved(times[loads == load], load, base)
-        times = completed(times, answered, known, drawn)
+        last = np.zeros(workers)
+        for load in set(self._last_load.tolist()) - {0.0}:
+            those = self._last_load == load
+            last[those] = law.moved(self._last_s[those], load, base)
+        times = completed(times, answered, known, drawn, last)
         self._judged = []
         for family in self.menu.families:
             moved = law.moved(times, base, family[0].load)
@@ -165,9 +173,8 @@ class Chooser:
 
     def values(self) -> Floats:
         """Return the expected seconds per progress of each candidate, as they were estimated last."""
-        exact = self.settings.objective == "exact"
-        found = np.array([_value(one, exact) for one in self._judged])
-        return found if np.isfinite(found).any() else np.array([_value(one, False) for one in self._judged])
+        found = np.array([_value(one, self.settings.objective) for one in self._judged])
+        return found if np.isfinite(found).any() else np.array([_value(one, "progress") for one in self._judged])
 
     def _first_of_best(self, among: Collection[int]) -> int:
         values = self.values()
@@ -213,9 +220,11 @@ class Chooser:
         return found
 
 
-def _value(judged: Judged, exact: bool) -> float:
+def _value(judged: Judged, objective: Objective) -> float:
     """Return seconds per progress of rounds."""
-    progress = float((judged.progress >= 1.0).sum()) if exact else float(judged.progress.sum())
+    progress = float((judged.progress >= 1.0).sum() if objective == "exact" else judged.progress.sum())
+    if objective == "balanced":
+        progress *= judged.balance
     return _rounded(float(judged.seconds.sum()) / progress) if progress > 0 else np.inf
 
 

@@ -23,18 +23,22 @@ Floats = NDArray[np.float64]
 
 
 class Judged(NamedTuple):
-    """What rounds come to with one candidate; arrays of shape (rounds,).
+    """What rounds come to with one candidate.
 
     Attributes
     ----------
-    seconds : ndarray of float64
+    seconds : ndarray of float64, shape (rounds,)
         From the question to the answer that closes the round.
-    progress : ndarray of float64
+    progress : ndarray of float64, shape (rounds,)
         ``1 - decode error / partitions``, at least 0: for plain sums, the share of the gradient that is decoded.
+    balance : float
+        Harmonic over arithmetic mean of the shares of rounds in which each group is decoded: 1 if all parts of the data
+        count alike, about 0 if some never count.
     """
 
     seconds: Floats
     progress: Floats
+    balance: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +135,9 @@ def judge(candidates: Sequence[Candidate], times: Floats) -> list[Judged]:
         seconds = last if count is None else np.minimum(last, least[count])
         if cover is not None:
             seconds = np.minimum(seconds, groups.max(axis=1))
-        found.append(Judged(seconds, _progress(one.code, times, groups, seconds)))
+        is_covered = groups <= seconds[:, None]
+        progress = _progress(one.code, times <= seconds[:, None], is_covered)
+        found.append(Judged(seconds, progress, _balance(is_covered.mean(axis=0), len(times))))
     return found
 
 
@@ -142,12 +148,20 @@ def _order_statistics(times: Floats, counts: list[int]) -> dict[int, Floats]:
     return {count: in_order[:, count - 1] for count in counts}
 
 
-def _progress(code: BuiltCode, times: Floats, groups: Floats, seconds: Floats) -> Floats:
+def _progress(code: BuiltCode, received: NDArray[np.bool_], is_covered: NDArray[np.bool_]) -> Floats:
     if isinstance(code, GroupCode) and code.scale == "none":
-        covered: Floats = np.count_nonzero(groups <= seconds[:, None], axis=1) / groups.shape[1]
+        covered: Floats = np.count_nonzero(is_covered, axis=1) / is_covered.shape[1]
         return covered
-    errors = [_error(code, row <= end) for row, end in zip(times, seconds, strict=True)]
-    return np.maximum(1.0 - np.array(errors), 0.0)
+    return np.maximum(1.0 - np.array([_error(code, row) for row in received]), 0.0)
+
+
+def _balance(shares: Floats, rounds: int) -> float:
+    """Return harmonic over arithmetic mean, as if one more round had shown the mean of every group."""
+    mean = float(shares.mean())
+    if mean == 0.0:
+        return 0.0
+    likely = (rounds * shares + mean) / (rounds + 1)
+    return float(1.0 / np.mean(mean / likely))
 
 
 def _error(code: BuiltCode, received: NDArray[np.bool_]) -> float:

@@ -5,7 +5,8 @@ A worker that was cancelled did not answer *yet*: its time is known to be longer
 
 How long they would have taken is completed by a law that all of the window tells: beyond the shortest time, answers
 come at a constant rate, the number of answers over the time that was waited for them (the censored maximum likelihood
-estimate for shifted exponentials). Each worker has its own rate as far as the window shows that workers differ.
+estimate for shifted exponentials). Each worker has its own rate as far as the window shows that workers differ; one
+that does, and is slower than anybody waits for, is taken to be as slow as when it was last seen.
 """
 
 from __future__ import annotations
@@ -46,10 +47,16 @@ class Observed(NamedTuple):
     drawn: Floats
 
 
-def completed(times: Floats, answered: Flags, known: Flags, drawn: Floats) -> Floats:
+def completed(times: Floats, answered: Flags, known: Flags, drawn: Floats, last: Floats | None = None) -> Floats:
     """Return times of all workers in all rounds, those that nobody saw drawn; arrays of shape (rounds, workers).
 
-    Where no worker answered, times are returned as they are.
+    Parameters
+    ----------
+    times, answered, known, drawn : ndarray of shape (rounds, workers)
+        See :class:`Observed`.
+    last : ndarray of shape (workers,), optional
+        How long each worker took when it was last seen to answer, maybe long ago; 0 if it never was. Workers that
+        differ from the others take as long again, if that is longer than they were waited for.
 
     Examples
     --------
@@ -62,14 +69,17 @@ def completed(times: Floats, answered: Flags, known: Flags, drawn: Floats) -> Fl
     if not seen.any():
         return times
     shift = float(times[seen].min())
-    waited = np.where(known, np.maximum(times - shift, 0.0), 0.0)
-    mean_s = mean_beyond(seen.sum(axis=0), waited.sum(axis=0))
+    waited = np.where(known, np.maximum(times - shift, 0.0), 0.0).sum(axis=0)
+    mean_s, own = mean_beyond(seen.sum(axis=0), waited)
     begun = np.where(known, times, shift)
-    return np.where(seen, times, begun + mean_s * drawn)
+    found = np.where(seen, times, begun + mean_s * drawn)
+    if last is None:
+        return found
+    return np.where(~seen & (own > 0.5) & (last > begun), last, found)
 
 
-def mean_beyond(answers: NDArray[np.int64], waited_s: Floats) -> Floats:
-    """Return for each worker the mean time between the shortest time and its answer, shape (workers,).
+def mean_beyond(answers: NDArray[np.int64], waited_s: Floats) -> tuple[Floats, Floats]:
+    """Return for each worker the mean time between the shortest time and its answer, and how far that is its own.
 
     Parameters
     ----------
@@ -77,6 +87,12 @@ def mean_beyond(answers: NDArray[np.int64], waited_s: Floats) -> Floats:
         How often each was seen to answer; at least one answer in all.
     waited_s : ndarray of float64, shape (workers,)
         How long each was waited for beyond the shortest time, in all, answers or not.
+
+    Returns
+    -------
+    mean_s : ndarray of float64, shape (workers,)
+    own : ndarray of float64, shape (workers,)
+        The weight of the worker's own times in its mean, from 0 (workers are alike) to 1.
 
     Notes
     -----
@@ -86,9 +102,9 @@ def mean_beyond(answers: NDArray[np.int64], waited_s: Floats) -> Floats:
     """
     common = float(waited_s.sum()) / float(answers.sum())
     if common < LEAST_S:
-        return np.zeros(answers.size)
+        return np.zeros(answers.size), np.zeros(answers.size)
     expected = waited_s / common
     beyond = float(np.sum((answers - expected) ** 2 - expected))
     variance = max(beyond, 0.0) / max(float(np.sum(expected**2)), 1e-300)
-    own: Floats = (common + variance * waited_s) / (1.0 + variance * answers)
-    return own
+    own = variance * expected
+    return (common + variance * waited_s) / (1.0 + variance * answers), own / (1.0 + own)

@@ -9,6 +9,9 @@ The objective, with ``seconds`` and ``progress`` of a round as expected from the
 
 - ``"progress"``: least ``E[seconds] / E[progress]``, progress ``max(0, 1 - ||a^T B - 1||^2 / partitions)``. For plain
   sums of groups, this is the share of the gradient that is decoded, ``1 - p`` on average (Wang et al. 2019).
+- ``"balanced"``: the same with progress times the balance of the data: the harmonic over the arithmetic mean of the
+  shares of rounds in which each group is decoded. Where the same workers are always late, their data hardly count, and
+  training settles at another point; this objective weighs that. For workers that are alike it is ``"progress"``.
 - ``"exact"``: least ``E[seconds] / Pr[decode error = 0]``, of codes that never close early.
 """
 
@@ -47,9 +50,9 @@ class AdaptiveCoding:
     collect_shares : list of float
         Shares of the workers, in (0, 1), at which rounds of each code may also close early. Beside them each code is
         on the menu without an early end. None with ``objective="exact"``.
-    objective : {"progress", "exact"}
-        ``"progress"``: least expected seconds per share of the gradient that is decoded. ``"exact"``: least expected
-        seconds of a round that decodes exactly.
+    objective : {"progress", "balanced", "exact"}
+        ``"progress"``: least expected seconds per share of the gradient that is decoded. ``"balanced"``: the same where
+        each part of the data has to count alike. ``"exact"``: least expected seconds of a round that decodes exactly.
     window : int
         Rounds that the choice is based on, the newest ones: after a change of delays all older ones are forgotten, at
         the latest, once so many rounds have passed. At least 4.
