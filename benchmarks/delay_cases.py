@@ -97,6 +97,14 @@ def changing(rounds: int, workers: int = 30) -> Iterator[Case]:
     yield Case("nine workers 3 times slower from halfway", workers, rounds, slowed(9, 3.0))
 
 
+def slowed_matrix(rounds: int, workers: int = 30, count: int = 9, factor: float = 3.0) -> Floats:
+    """Return times of load 1, shape (rounds, workers), of workers some of which become slower halfway."""
+    base = law("B exponential 0.5", workers, rounds, 0)
+    times = np.array([base(i, 1.0) for i in range(rounds)])
+    times[rounds // 2 :, np.random.default_rng(0).permutation(workers)[:count]] *= factor
+    return times
+
+
 def recorded() -> Iterator[Case]:
     """Yield the traces that ``EMUML_DATA`` holds, in both readings; nothing without it."""
     for name, times in _traces():

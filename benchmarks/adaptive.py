@@ -1,0 +1,212 @@
+"""Adaptive coding against every fixed choice of its menu: time per unit progress, loss at equal time, and its cost.
+
+A ratio is the adaptive choice's seconds per unit progress over that of the best fixed choice *in hindsight*, on the
+same delays; exploration is in it. Below 1 no fixed choice is as good. Delays are those of ``delay_cases.py``; rounds
+are followed without nodes, which gives the times of the emulator. Training is emulated, with real gradients: there a
+ratio is that of what the loss lies above the least one, after equal time.
+
+``python -m benchmarks.adaptive --json [--brief]``. Recorded delays need EMUML_DATA and are left out without it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import emuml
+from benchmarks import harness
+from benchmarks.delay_cases import Case, changing, recorded, slowed_matrix, stationary
+from emuml.cluster import Cluster, DelayTrace
+from emuml.protocols import AdaptiveCoding, GradientCoding
+from emuml.protocols.adaptive_coding.chooser import Objective
+from emuml.protocols.adaptive_coding.following import fixed, follow
+from emuml.protocols.adaptive_coding.menu import Menu
+from emuml.protocols.gradient_coding import FractionalRepetition
+from emuml.stopping import Seconds
+from emuml.testing.probe import Probe
+from emuml.workloads import LogisticRegression
+from emuml.workloads.data.files import arrays, data_folder
+from emuml.workloads.optimizers import AcceleratedGradientDescent
+
+OBJECTIVES: tuple[Objective, ...] = ("progress", "balanced", "exact")
+SHARES = (0.25, 0.5, 0.75, 0.9)
+BASELINE = "seconds per progress of the best fixed choice in hindsight"
+STATIONARY_TARGET = 1.05
+RECORDED_TARGET = 1.05
+CHANGING_TARGET = 1.0
+TRAINING_TARGET = 1.05
+COST_TARGET = 1.0
+
+
+def protocol(workers: int, objective: Objective) -> AdaptiveCoding:
+    """Return adaptive coding with replication 1, 2, 3 and 5, as far as there are workers, and four early ends."""
+    codes = tuple(FractionalRepetition(r) for r in (1, 2, 3, 5) if 2 * r <= workers)
+    return AdaptiveCoding(codes, () if objective == "exact" else SHARES, objective)
+
+
+def compared(case: Case, objective: Objective, seeds: int, target: float) -> harness.Figure:
+    """Return the mean ratio over seeds, with its standard error."""
+    given = protocol(case.workers, objective)
+    menu, ratios, worst, changes = given.menu(case.workers), [], [], 0
+    best: Counter[str] = Counter()
+    for seed in range(seeds):
+        times_of = case.of(seed)
+        values = np.array([one.seconds.sum() / one.progress.sum() for one in fixed(menu, times_of, case.rounds)])
+        found = follow(menu, times_of, case.rounds, given.settings, seed)
+        ratios.append(float(found.seconds.sum() / found.progress.sum() / values.min()))
+        worst.append(float(values.max() / values.min()))
+        changes += found.chooser.changes
+        best[_name(menu, int(values.argmin()))] += 1
+    details = {
+        "standard_error": round(float(np.std(ratios) / max(seeds - 1, 1) ** 0.5), 4),
+        "best_fixed": ", ".join(best),
+        "worst_fixed_over_best": round(float(np.mean(worst)), 3),
+        "changes_noticed": changes,
+        "rounds": case.rounds,
+        "seeds": seeds,
+    }
+    return harness.Figure(BASELINE, target, "lower", ratio=round(float(np.mean(ratios)), 4), details=details)
+
+
+def _name(menu: Menu, index: int) -> str:
+    return f"r = {menu[index].load:.4g}, c = {menu[index].collect}"
+
+
+def delays(brief: bool) -> Iterator[tuple[str, harness.Figure]]:
+    """Yield the ratios on all delays."""
+    rounds, seeds, sizes = (300, 1, (12,)) if brief else (1000, 3, (12, 30, 100))
+    for case in stationary(rounds, sizes):
+        yield f"{case.name}, progress", compared(case, "progress", seeds, STATIONARY_TARGET)
+    for case in stationary(rounds, sizes[:2]):
+        yield f"{case.name}, exact", compared(case, "exact", seeds, STATIONARY_TARGET)
+    for objective in OBJECTIVES[::2]:
+        for case in changing(300 if brief else 600):
+            yield f"{case.name}, {objective}", compared(case, objective, seeds, CHANGING_TARGET)
+        for case in recorded():
+            yield f"{case.name}, {objective}", compared(case, objective, 1, RECORDED_TARGET)
+
+
+def training(brief: bool) -> Iterator[tuple[str, harness.Figure]]:
+    """Yield how far the loss is above the least one after equal time, against the best fixed choice."""
+    slowed = slowed_matrix(rounds=120 if brief else 500)
+    cases: dict[str, tuple[Any, Any, float]] = {
+        "loss, breast-cancer, nine workers slower from halfway": ("breast-cancer", slowed, 0.5),
+    }
+    if not brief and (folder := data_folder("benchmarks.adaptive")) is not None:
+        cases["loss, covertype (20,000 rows), nine workers slower from halfway"] = (_covertype(folder), slowed, 0.5)
+        job4 = next(case for case in recorded() if case.name == "Alibaba job4, scaled")
+        times = np.array([job4.of(0)(i, 1.0) for i in range(job4.rounds)])
+        cases["loss, breast-cancer, delays of Alibaba job4"] = ("breast-cancer", times, 0.1)
+    for name, (data, times, share) in cases.items():
+        yield name, trained(data, times, float(times.max(axis=1).sum()) * share)
+
+
+def trained(data: Any, times: Any, limit_s: float) -> harness.Figure:
+    """Train with each choice for so many seconds, and compare the falls of the training loss."""
+    workers = times.shape[1]
+    law = DelayTrace(np.tile(times, (8, 1)), load="scaled")
+
+    workload = LogisticRegression(data=data, l2=1e-4)
+    least = least_loss(workload)
+
+    def excess(given: Any) -> float:
+        cluster = Cluster(workers=workers, compute=law)
+        result = emuml.run(emuml.Experiment(workload, given, cluster, stop=Seconds(limit_s)), tier="event")
+        return float(result.metrics.rows[-1]["train_loss"]) - least
+
+    adaptive = protocol(workers, "progress")
+    menu = adaptive.menu(workers)
+    fixed_ones = {
+        _name(menu, one.index): excess(GradientCoding(adaptive.codes[one.family], one.code.collect))
+        for one in menu
+        if one.collect in (workers, menu[1].collect, menu[3].collect)
+    }
+    best = min(fixed_ones, key=fixed_ones.__getitem__)
+    found = {name: excess(protocol(workers, name)) / fixed_ones[best] for name in OBJECTIVES}
+    details = {
+        "balanced": round(found["balanced"], 4),
+        "exact": round(found["exact"], 4),
+        "best_fixed": best,
+        "uncoded": round(fixed_ones[_name(menu, 0)] / fixed_ones[best], 4),
+        "worst_fixed": round(max(fixed_ones.values()) / fixed_ones[best], 4),
+        "best_fixed_excess": float(f"{fixed_ones[best]:.4g}"),
+        "seconds": round(limit_s, 1),
+    }
+    baseline = "training loss above the least one with the best fixed choice in hindsight, after equal time"
+    return harness.Figure(baseline, TRAINING_TARGET, "lower", ratio=round(found["progress"], 4), details=details)
+
+
+def least_loss(workload: Any, steps: int = 4000) -> float:
+    """Return the training loss after many steps of accelerated gradient descent."""
+    problem = replace(workload, optimizer=AcceleratedGradientDescent()).problem(0)
+    state, parameters = problem.start(), problem.initial
+    for i in range(steps):
+        gradient = problem.gradient(parameters, (0,), 1, draw=i).run()
+        state, parameters = problem.step(state, parameters, gradient, i)
+    return float(problem.metrics(parameters)["train_loss"])
+
+
+def _covertype(folder: Any) -> tuple[Any, Any]:
+    """Return 20,000 rows of classes 1 and 2, ten numeric columns and one-hot soils and areas."""
+    stored = arrays(folder / "ml" / "covtype_full.npz.xz", "covertype", "arrays")
+    rows = np.flatnonzero(stored["y"] <= 2)
+    rows = np.random.default_rng(0).permutation(rows)[:20_000]
+    numeric = (stored["hi"].astype(np.int32) * 256 + stored["lo"]).T[rows].astype(np.float64)
+    numeric = (numeric - numeric.mean(axis=0)) / numeric.std(axis=0)
+    X = np.hstack([numeric, np.eye(4)[stored["wild"][rows]], np.eye(40)[stored["soil"][rows]]])
+    return X, np.where(stored["y"][rows] == 1, 1.0, -1.0)
+
+
+def cost(brief: bool) -> Iterator[tuple[str, harness.Figure]]:
+    """Yield what choosing adds to an emulated round that computes nothing."""
+    for workers in (30,) if brief else (30, 1000):
+        rounds = 50 if brief or workers > 100 else 200
+
+        def run(given: Any, workers: int = workers, rounds: int = rounds) -> float:
+            begun = time.process_time()
+            emulated(given, workers, rounds)
+            return (time.process_time() - begun) / rounds
+
+        adaptive = protocol(workers, "progress")
+        plain = GradientCoding(FractionalRepetition(1))
+        pairs = [(run(plain), run(adaptive)) for _ in range(3)]
+        added = float(np.median([ours - base for base, ours in pairs]))
+        base = float(np.median([base for base, _ in pairs]))
+        yield (
+            f"choosing among {len(adaptive.menu(workers))} candidates, n = {workers}",
+            harness.Figure(
+                "CPU time of an emulated round without gradients, event by event",
+                COST_TARGET if workers > 100 else None,
+                "lower",
+                ratio=round(added / base, 3),
+                details={"added_ms": round(1e3 * added, 3), "round_ms": round(1e3 * base, 3)},
+            ),
+        )
+
+
+def emulated(given: Any, workers: int, rounds: int) -> None:
+    """Run a protocol on the emulator, event by event, on a problem that costs nothing."""
+    from emuml.cluster.compute import ShiftedExponential
+    from emuml.des.emulator import Emulator
+    from emuml.roster import Roster
+    from emuml.stopping import Rounds
+
+    roster = Roster.of_counts(0, Rounds(rounds), server=1, worker=workers)
+    problem = Probe(workers)
+    cluster = Cluster(workers=workers, compute=ShiftedExponential(0.05, 0.5))
+    Emulator(given.nodes(problem, roster), cluster, roster, unit_cost=problem.full_cost / workers).run()
+
+
+def measure(brief: bool) -> dict[str, harness.Figure]:
+    """Return all figures."""
+    parts = (delays, training, cost)
+    return {name: figure for part in parts for name, figure in part(brief)}
+
+
+if __name__ == "__main__":
+    harness.main(measure)
