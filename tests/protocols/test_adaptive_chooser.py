@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emuml.cluster.compute import ShiftedExponential
+from emuml.errors import UserError
 from emuml.protocols.adaptive_coding.chooser import Settings
 from emuml.protocols.adaptive_coding.following import follow
-from emuml.protocols.adaptive_coding.menu import judge
-from emuml.protocols.gradient_coding import FractionalRepetition
+from emuml.protocols.adaptive_coding.menu import Menu, judge
+from emuml.protocols.gradient_coding import BalancedRepetition, CyclicMDS, FractionalRepetition, VerifiedRepetition
 from emuml.theory import agc_moments, expected_round_time
 from tests.protocols.adaptive import exponential, indices, menu_of, value, values
 
@@ -171,3 +172,32 @@ def test_first_rounds_try_two_loads_and_probes_are_as_rare_as_stated():
     assert indices(fed, "first") == [0, 0, 2, 2]
     assert len(indices(fed, "probe")) == 96 // 10
     assert fed.chooser.changes == 0
+
+
+@pytest.mark.parametrize(("objective", "load", "collect"), [("progress", 1.0, 9), ("balanced", 2.0, 12)])
+def test_where_the_same_workers_are_always_late_a_balanced_choice_does_without_them_but_not_without_their_data(
+    objective, load, collect
+):
+    speeds = np.ones(12)
+    speeds[[1, 4, 10]] = 10.0
+    menu = menu_of(12, (1, 2, 3), (0.75,))
+    fed = follow(menu, lambda i, load: speeds * (0.5 + 0.5 * load), 100, Settings(objective))
+
+    assert (menu[settled(fed)].load, menu[settled(fed)].collect) == (load, collect)
+
+
+def test_codes_that_close_by_count_are_on_the_menu_beside_those_with_replicas():
+    """Seven workers of which two are slow: a cyclic code of load 3 needs five answers."""
+    menu = Menu.of([FractionalRepetition(1), CyclicMDS(stragglers=2)], [], 7, 0)
+    fed = follow(menu, lambda i, load: (1 + load / 10) * np.array([1, 1, 9, 9, 1, 1, 1]), 30, Settings("exact"))
+
+    assert [one.load for one in menu] == [1.0, 3.0]
+    assert settled(fed) == 1
+    assert set(fed.progress.tolist()) == {1.0}
+
+
+def test_codes_whose_rounds_close_by_more_than_counts_and_groups_are_refused():
+    with pytest.raises(UserError, match="counts and groups"):
+        Menu.of([BalancedRepetition(2)], [], 7, 0)
+    with pytest.raises(UserError, match="counts and groups"):
+        Menu.of([VerifiedRepetition(3, 1)], [], 6, 0)

@@ -11,7 +11,7 @@ from emuml.experiment.plan import plan
 from emuml.node import NodeId
 from emuml.protocols import AdaptiveCoding, GradientCoding
 from emuml.protocols.adaptive_coding.following import follow
-from emuml.protocols.gradient_coding import FractionalRepetition, Uncoded
+from emuml.protocols.gradient_coding import CyclicRepetition, FractionalRepetition, Uncoded
 from emuml.runtime.settings import RuntimeSettings
 from emuml.workloads import LogisticRegression
 from tests.testing.soak import RUNS, SOAK
@@ -107,6 +107,15 @@ def test_a_worker_that_comes_back_is_no_slow_worker():
 @pytest.mark.parametrize("workers", [2, 3, 4, 6])
 def test_plain_runs_keep_what_is_promised(protocol, workers):
     assert et.run(lambda: protocol, et.Scenario(workers=workers, rounds=10)).ok
+
+
+def test_menus_of_several_kinds_of_codes_keep_it_too():
+    codes = FractionalRepetition(1, "covered"), CyclicRepetition(2)
+    protocol = AdaptiveCoding(codes, (0.6,), window=4, probe=2)
+    trial = et.run(lambda: protocol, et.Scenario(workers=5, rounds=12))
+
+    assert trial.ok, trial.report()
+    assert {item.metrics["redundancy"] for item in trial.run.logs} == {1.0, 3.0}
 
 
 @pytest.mark.soak
