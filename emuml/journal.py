@@ -179,7 +179,8 @@ def _parts(effect: fx.Effect) -> list[Any]:
         case fx.Broadcast(to, message):
             return [[str(peer) for peer in to], message]
         case fx.Compute(tag, task, draw):
-            return [tag, task.name, task.cost, list(task.shape), task.dtype, draw, list(_plain(task.inputs))]
+            whole = [] if task.whole is None else [task.whole]
+            return [tag, task.name, task.cost, list(task.shape), task.dtype, draw, list(_plain(task.inputs)), *whole]
         case _:
             return [getattr(effect, name) for name in effect.__struct_fields__]
 

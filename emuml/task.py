@@ -40,6 +40,10 @@ class Task:
     draw : int, optional
         Position of its delay in the node's delay stream, such as the round; a redo uses the same draw.
         Default: how many tasks this incarnation has started before.
+    whole : float, optional
+        Cost of the whole that this task is a share of, at least ``cost``: it takes ``cost / whole`` of the time that
+        the whole takes in this draw, so that shares of one draw take as long as the whole, up to rounding.
+        Default: it is a whole by itself.
     """
 
     function: Callable[..., NDArray[Any]]
@@ -49,10 +53,19 @@ class Task:
     dtype: str = "<f8"
     draw: int | None = None
     cancellable: bool = False
+    whole: float | None = None
 
     def __post_init__(self) -> None:
         if not (0 < self.cost < float("inf")):
             raise ContractError(f"a task's cost must be finite and > 0, got {self.cost!r}")
+        if self.whole is not None and not (self.cost <= self.whole < float("inf")):
+            raise ContractError(f"a share of cost {self.cost!r} needs a whole that costs as much, got {self.whole!r}")
+
+    def seconds(self, law: Callable[[int, float], float], draw: int, unit_cost: float) -> float:
+        """Return how long the task takes by a law that maps (draw, load) to seconds; ``unit_cost`` is load 1."""
+        if self.whole is None:
+            return law(draw, self.cost / unit_cost)
+        return law(draw, self.whole / unit_cost) * (self.cost / self.whole)
 
     def run(self, cancelled: Cancelled = never_cancelled) -> NDArray[Any]:
         """Evaluate the task.

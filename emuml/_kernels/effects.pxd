@@ -44,7 +44,7 @@ cdef class Timer(Entry):
 cdef class Job(Entry):
     cdef Machine machine
     cdef object tag, task, draw  # the draw as it was given; None: its number
-    cdef double load
+    cdef double load, part  # of the whole that it is a part of
     cdef int64_t number, life, generation  # number: -1 if the draw is no number, or too large a one
     cdef object drawn(self)
 
@@ -54,7 +54,7 @@ cdef class Hands(Desk):
     cdef object trace, rows, mail, now
     cdef Durations durations
     cdef double now_s, latency_s, bandwidth_bps, cancel_lag_s, unit_cost
-    cdef Py_ssize_t cores, cost_at, inputs_at, draw_at
+    cdef Py_ssize_t cores, cost_at, whole_at, inputs_at, draw_at
     cdef bint aside, tracing
     cdef Pile letters, jobs
     cdef list order  # all machines

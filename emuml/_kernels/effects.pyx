@@ -146,7 +146,8 @@ cdef class Hands(Desk):
         self.now_s = -1.0
         self.tracing = self.trace.on
         self.rows = self.trace.rows if self.trace.plain else None
-        self.cost_at, self.inputs_at, self.draw_at = [offset_of(self.task_class, name) for name in ("cost", "inputs", "draw")]
+        self.cost_at, self.whole_at = [offset_of(self.task_class, name) for name in ("cost", "whole")]
+        self.inputs_at, self.draw_at = [offset_of(self.task_class, name) for name in ("inputs", "draw")]
         self.order = list(machines.values())
         for place, machine in enumerate(self.order):
             (<Machine>machine).place = place
@@ -289,10 +290,14 @@ cdef class Hands(Desk):
 
     cdef int compute(self, Job job) except -1:
         cdef Machine machine = job.machine
-        job.load = <double>slot(job.task, self.cost_at, "cost") / self.unit_cost
+        cdef double cost = slot(job.task, self.cost_at, "cost")
+        whole = slot(job.task, self.whole_at, "whole")
+        job.load, job.part = cost / self.unit_cost, 1.0
         job.life = machine.incarnation
         if self.tracing:
             self.note((self.time(), machine.name, "compute", job.tag, job.drawn(), job.load))
+        if whole is not None:  # a share takes its part of what the whole takes
+            job.load, job.part = <double>whole / self.unit_cost, cost / <double>whole
         if machine.busy < self.cores and not machine.waiting:
             return self.occupy(machine, job)
         if machine.waiting is None:
@@ -305,7 +310,7 @@ cdef class Hands(Desk):
         cdef double seconds = 0.0
         machine.busy += 1
         if machine.worker >= 0:
-            seconds = self.duration(machine, job)
+            seconds = self.duration(machine, job) * job.part
         if self.tracing:
             self.note((self.time(), machine.name, "begin", job.tag, job.drawn()))
         if machine.job is None:

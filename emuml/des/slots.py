@@ -41,7 +41,7 @@ class Slots:
         while machine.queue and machine.busy < emulator.cluster.cores:
             effect = machine.queue.popleft()
             machine.busy += 1
-            seconds = machine.law(effect.draw, effect.task.cost / emulator.unit_cost)
+            seconds = effect.task.seconds(machine.law, effect.draw, emulator.unit_cost)
             emulator.trace.add(emulator.now, machine.name, "begin", effect.tag, effect.draw)
             name = ""
             if emulator.choices is not None:

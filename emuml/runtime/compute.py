@@ -115,7 +115,7 @@ class ComputeSlots:
     def _wanted_s(self, effect: Compute, real_s: float) -> float:
         if self._law is None:
             return real_s
-        drawn_s = self._law(effect.draw, effect.task.cost / self._unit_cost) * self._settings.time_scale
+        drawn_s = effect.task.seconds(self._law, effect.draw, self._unit_cost) * self._settings.time_scale
         if self._settings.inject == "add":
             return real_s + drawn_s
         self.overruns += real_s > drawn_s
