@@ -185,6 +185,10 @@ def _parts(effect: fx.Effect) -> list[Any]:
             return [getattr(effect, name) for name in effect.__struct_fields__]
 
 
+_TOLD = (np.ndarray, Deferred, int, float, str, bytes, tuple, type(None))
+"""Inputs that a digest tells by value; a result is the array that it is over TCP."""
+
+
 def _plain(inputs: Iterable[Any]) -> Iterator[Any]:
     for item in inputs:
-        yield item if isinstance(item, (np.ndarray, int, float, str, bytes, tuple, type(None))) else type(item).__name__
+        yield item if isinstance(item, _TOLD) else type(item).__name__

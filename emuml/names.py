@@ -48,6 +48,7 @@ REGISTRY: dict[str, dict[str, str]] = {
         "cyclic-repetition": "emuml.protocols.gradient_coding:CyclicRepetition",
         "cyclic-mds": "emuml.protocols.gradient_coding:CyclicMDS",
         "ye-abbe": "emuml.protocols.gradient_coding:YeAbbe",
+        "partial-work": "emuml.protocols.gradient_coding:PartialWork",
         "sr-sgc": "emuml.protocols.sequential_coding:SelectiveRepetition",
         "m-sgc": "emuml.protocols.sequential_coding:MultiplexedCoding",
         "balanced-repetition": "emuml.protocols.gradient_coding:BalancedRepetition",

@@ -157,6 +157,15 @@ def test_equal_values_have_equal_digests():
     assert value_digest(Deferred(task)) == value_digest(np.arange(3.0))
 
 
+def test_a_task_of_a_result_is_that_of_its_array():
+    """What a task was given is told by value, whether an engine has made it or not."""
+    later = Deferred(Task(np.arange, (3.0,), 1.0, (3,)))
+    tasks = [Task(np.sum, (given,), 1.0, ()) for given in (later, np.arange(3.0), np.ones(3))]
+    found = [effects_digest([fx.Compute("a", task, 0, 1)]) for task in tasks]
+
+    assert found[0] == found[1] != found[2]
+
+
 def send(**changed):
     given = {"to": NODE, "message": Note("a", np.zeros(2)), "size_bytes": 1, **changed}
     return fx.Send(**given)
@@ -179,6 +188,8 @@ EFFECTS = [
     [fx.Compute("a", Task(np.zeros, (2,), 1.0, (2,)), 0, 1)],
     [fx.Compute("a", Task(np.ones, (2,), 1.0, (2,)), 0, 1)],
     [fx.Compute("a", Task(np.zeros, (2,), 2.0, (2,)), 0, 1)],
+    [fx.Compute("a", Task(np.zeros, (2,), 1.0, (2,), whole=2.0), 0, 1)],
+    [fx.Compute("a", Task(np.zeros, (2,), 1.0, (2,), whole=3.0), 0, 1)],
     [fx.Compute("a", Task(np.zeros, (2,), 1.0, (2,)), 1, 1)],
     [fx.Compute("b", Task(np.zeros, (2,), 1.0, (2,)), 0, 1)],
     [fx.Compute("a", Task(np.zeros, (np.zeros(1),), 1.0, (2,)), 0, 1)],

@@ -127,6 +127,7 @@ DECLARATIONS = [
     RING,
     RING.links[0],
     RING.routes[0],
+    PartialWork(2, 0.25, "prefix", "groups"),
     SelectiveRepetition(2, 5, 3),
     MultiplexedCoding(2, 4, 3),
     SequentialGradientCoding(MultiplexedCoding(1, 2, 3), 0.5),

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emuml.cluster.cluster import Cluster
-from emuml.cluster.compute import Constant, DelayTrace
-from emuml.errors import NodeFailed
+from emuml.cluster.compute import Constant, DelayTrace, ShiftedExponential
+from emuml.errors import ContractError, NodeFailed
+from emuml.node import NodeId
 from emuml.task import Task
 from tests.des.scripted import emulate, on
 
@@ -240,3 +241,32 @@ def test_a_task_that_raises_is_named_with_its_node(journal):
     assert isinstance(run.error.__cause__, ZeroDivisionError)
     assert (run.error.node, run.error.now) == ("worker-3", 2.0)
     assert run.error.__cause__.__notes__ == ["while evaluating the result of task 'g' of worker-3"]
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.sampled_from(["0", "1"]))
+def test_shares_take_their_part_of_the_whole(costs, pure):
+    """Each takes the time of the whole times its part, and all together the time of the whole; other tasks the same draw."""
+    law, whole = ShiftedExponential(shift_s=0.1, mean_s=0.5), float(sum(costs))
+
+    def start(ctx, saved):
+        for number, cost in enumerate(costs):
+            ctx.compute(number, Task(one, (), float(cost), (1,), draw=3, whole=whole))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EMUML_PURE", pure)
+        _, seen = emulate({"worker-0": on(start=start)}, Cluster(workers=1, compute=law))
+    seconds = law.sampler(0, NodeId("worker", 0))(3, whole)
+    expected, now = [], 0.0
+    for cost in costs:
+        now = now + seconds * (cost / whole)
+        expected.append(now)
+    assert [at for at, *_ in seen.of("worker-0", "computed")] == expected
+    assert expected[-1] == pytest.approx(seconds, rel=1e-15 * (len(costs) + 1))
+
+
+def test_a_share_is_no_more_than_its_whole():
+    assert Task(one, (), 2.0, (1,), whole=2.0).seconds(lambda draw, load: 8.0 * load, 0, 4.0) == 4.0
+    assert Task(one, (), 1.0, (1,), whole=4.0).seconds(lambda draw, load: 8.0 * load, 0, 4.0) == 2.0
+    for whole in (1.0, np.inf, np.nan):
+        with pytest.raises(ContractError, match="share"):
+            Task(one, (), 2.0, (1,), whole=whole)

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emuml.lazy import array_of
+from emuml.protocols.gradient_coding import partial_oracles
+from emuml.protocols.gradient_coding.codes import PartialWork
 from emuml.protocols.gradient_coding.codes.seam import ROUNDING, BuiltCode
 from emuml.protocols.gradient_coding.messages import Gradient, Parameters
 from emuml.protocols.gradient_coding.pace import closes_in_time, nobody_rests
@@ -30,6 +32,9 @@ def describe(run: Any, protocol: GradientCoding) -> None:
     run : emuml.testing.Description
     protocol : GradientCoding
     """
+    if isinstance(protocol.code, PartialWork):
+        partial_oracles.describe(run, protocol)
+        return
     run.reference(trained, name="parameters are those of the logged decode sets")
     if protocol.collect is None:
         run.at_end(

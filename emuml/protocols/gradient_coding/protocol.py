@@ -129,9 +129,14 @@ class GradientCoding:
         """Return the parameters that were published last."""
         return result.published[-1][1]
 
-    def shape(self, roster: Roster, problem: Problem | None = None) -> Round:
-        """Return how a round looks; message sizes, those of the first round, are 0 without a problem."""
+    def shape(self, roster: Roster, problem: Problem | None = None) -> Round | None:
+        """Return how a round looks; message sizes, those of the first round, are 0 without a problem.
+
+        None if workers answer piece by piece.
+        """
         code, sizes = self._built(roster), (0, 0)
+        if not code.answers_once:
+            return None
         if problem is not None:
             answer = np.zeros(code.answer_shape(problem.initial.shape))
             sizes = size_bytes(Parameters(1, 0, problem.initial)), size_bytes(Gradient(1, 0, answer))

@@ -79,6 +79,10 @@ class Worker(Node):
         self.answer = answer_to(self.open, result)
         self.open = None
         ctx.send(self.server, self.answer)
+        self.next(ctx)
+
+    def next(self, ctx: Context) -> None:
+        """Go on with what the server asked meanwhile."""
         if self.mailbox and self.skips:
             ctx.set_timer("next", 0.0)  # after whatever else happens now: a round that ends at this instant is skipped
         elif self.mailbox:

@@ -9,6 +9,7 @@ from emuml.protocols.gradient_coding.codes.graph import GraphCode
 from emuml.protocols.gradient_coding.codes.groups import GroupCode
 from emuml.protocols.gradient_coding.codes.heterogeneous import HeterogeneousCode, answered_in, estimate_absence
 from emuml.protocols.gradient_coding.codes.linear import LinearCode
+from emuml.protocols.gradient_coding.codes.partial import PartialWork
 from emuml.protocols.gradient_coding.codes.repetition import FractionalRepetition, IgnoreStragglers, Uncoded
 from emuml.protocols.gradient_coding.codes.seam import BuiltCode, Code, Decoding
 from emuml.protocols.gradient_coding.codes.stochastic import StochasticCode
@@ -31,6 +32,7 @@ __all__ = [
     "GraphCode",
     "Expander",
     "Bernoulli",
+    "PartialWork",
     "Code",
     "BuiltCode",
     "GroupCode",

@@ -84,6 +84,9 @@ class BuiltCode:
     in_rounds: bool = True
     """Whether a round is a question, independent work and a stop rule that needs to know of answers only whose."""
 
+    answers_once: bool = True
+    """Whether a worker answers once a round, when all its work is done: what a :class:`emuml.shapes.Round` describes."""
+
     @property
     def partitions(self) -> int:
         """Number of partitions ``k`` of the data."""
