@@ -46,6 +46,7 @@ from emuml.protocols.gradient_coding import (
     HeterogeneousCode,
     IgnoreStragglers,
     StochasticCode,
+    PartialWork,
     Uncoded,
     VerifiedRepetition,
     YeAbbe,

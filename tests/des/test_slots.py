@@ -245,7 +245,7 @@ def test_a_task_that_raises_is_named_with_its_node(journal):
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.sampled_from(["0", "1"]))
 def test_shares_take_their_part_of_the_whole(costs, pure):
-    """Each takes the time of the whole times its part, and all together the time of the whole; other tasks the same draw."""
+    """Each takes its part of the time of the whole in one draw, and all together take that of the whole."""
     law, whole = ShiftedExponential(shift_s=0.1, mean_s=0.5), float(sum(costs))
 
     def start(ctx, saved):

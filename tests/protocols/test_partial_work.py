@@ -1,6 +1,5 @@
 """Partial work as a protocol: times of theory, each partition once whatever was sent, and workers that come back."""
 
-
 import numpy as np
 import pytest
 
@@ -51,7 +50,9 @@ def test_times_are_those_of_theory_bit_for_bit(code, stragglers, pure, monkeypat
     found = partial_round_times(LAW, code.build(WORKERS), ROUNDS, SEED, stragglers=stragglers, asks_who=True)
 
     logs = [logged.metrics for logged in run.logs if "round" in logged.metrics]
-    assert [log.get("decided_s", item.time_s) for log, item in zip(logs, run.logs, strict=False)] == list(found.decided_s)
+    assert [log.get("decided_s", item.time_s) for log, item in zip(logs, run.logs, strict=False)] == list(
+        found.decided_s
+    )
     assert [item.time_s for item in run.published[1:]] == list(found.ended_s)
     sets = [sum(1 << int(partition) for partition in np.flatnonzero(there)) for there in found.answered]
     assert [int(log["covered_set"], 16) for log in logs] == sets
@@ -67,7 +68,7 @@ def test_single_results_give_the_bits_of_uncoded_training_whoever_sent_them():
 
 @pytest.mark.parametrize("code", CODES, ids=str)
 def test_each_partition_enters_once(code):
-    """On a problem whose sums are exact, messages of both kinds give the sum of the logged partitions to the last bit."""
+    """On a problem whose sums are exact, messages of both kinds give the sum of the logged partitions bit for bit."""
     problem = Probe(WORKERS)
     run = train(code, problem)
 

@@ -22,6 +22,7 @@ JOBS, WORKERS = 16, 6
 CODES = [
     Uncoded(), FractionalRepetition(3), IgnoreStragglers(), SelectiveRepetition(1, 2, 3), SelectiveRepetition(2, 3, 2),
     SelectiveRepetition(1, 3, 6), MultiplexedCoding(1, 2, 2), MultiplexedCoding(2, 3, 1), MultiplexedCoding(1, 3, 6),
+    SelectiveRepetition(1, 2, 6), MultiplexedCoding(1, 2, 3), MultiplexedCoding(1, 2, 4),
 ]  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """Partial work: the table of mean round times, and dominance over whole answers on the same delays."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -84,7 +86,9 @@ def test_more_messages_are_never_later_and_whole_answers_are_the_latest(code, se
     each = [[messages_end(code, row, size) for row in delays] for size in range(1, shares + 1)]
     assert found == pytest.approx(each[0], rel=1e-12)
     assert whole == pytest.approx(each[-1], rel=1e-12)
-    for finer, coarser in ((size, multiple) for size in range(1, shares + 1) for multiple in range(size, shares + 1, size)):
+    for finer, coarser in (
+        (size, multiple) for size in range(1, shares + 1) for multiple in range(size, shares + 1, size)
+    ):
         assert np.all(np.array(each[finer - 1]) <= each[coarser - 1])
 
 
@@ -95,7 +99,7 @@ def test_the_order_of_semantics_holds(code, seed):
         partial_round_times(law, code, 8, stragglers=stragglers).ended_s
         for stragglers in ("cancel", "skip-stale", "carry-over", "wait-all")
     ]
-    for earlier, later in zip(ends[:-1], ends[1:], strict=True):
+    for earlier, later in pairwise(ends):
         assert np.all(earlier <= later * (1 + 1e-12))
 
 
@@ -103,10 +107,10 @@ def test_the_order_of_semantics_holds(code, seed):
 def test_whole_answers_close_a_round_at_enough_partitions(code, order):
     arrivals = [worker for worker in order if worker < code.workers]
     rule, there = code.stop_rule(), set()
-    for count, worker in enumerate(arrivals, 1):
-        there.update(code.order(worker))
-        if len(there) >= code.needed:
-            break
+    count = 0
+    while len(there) < code.needed:
+        there.update(code.order(arrivals[count]))
+        count += 1
     assert rule.stop_index(np.array(arrivals)) == count
     assert rule.closing_index(np.array(arrivals[: count - 1], np.int64)) == 0
     tracker = rule.tracker()
@@ -133,8 +137,9 @@ def test_what_is_not_known_is_refused():
         expected_round_time(PartialWork(2), 6, SCALED)
     for wrong, where in [
         (lambda: PartialWork(0), "replication"), (lambda: PartialWork(2, 1.0), "tolerance"),
-        (lambda: PartialWork(4).build(3), "nearest is 3"), (lambda: PartialWork(4, placement="groups").build(6), "nearest is 3"),
-        (lambda: PartialWork(2).build(4, collect=3), "collect"), (lambda: PartialWork(2).build(4).decode([0]), "decode"),
+        (lambda: PartialWork(4).build(3), "nearest is 3"), (lambda: PartialWork(2).build(4, collect=3), "collect"),
+        (lambda: PartialWork(4, placement="groups").build(6), "nearest is 3"),
+        (lambda: PartialWork(2).build(4).decode([0]), "decode"),
     ]:  # fmt: skip
         with pytest.raises(UserError, match=where):
             wrong()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ class Share(Message):
 class PartialServer(Server):
     """Closes a round once enough different partitions are there, and adds each of them once."""
 
-    messages = (Parameters, Share)
+    messages: ClassVar[tuple[type[Message], ...]] = (Parameters, Share)
     code: PartialCode
 
     def open(self, ctx: Context) -> None:
@@ -105,12 +105,10 @@ class PartialServer(Server):
 class PartialWorker(Worker):
     """Computes its partitions one after the other, and sends each result, or the sum so far."""
 
-    messages = (Parameters, Share)
+    messages: ClassVar[tuple[type[Message], ...]] = (Parameters, Share)
     code: PartialCode
 
-    def __init__(
-        self, code: PartialCode, workload: Problem, index: int, stragglers: Stragglers = "cancel"
-    ) -> None:
+    def __init__(self, code: PartialCode, workload: Problem, index: int, stragglers: Stragglers = "cancel") -> None:
         super().__init__(code, workload, index, stragglers)
         self.todo: list[Task] = []
         self.sent: list[Share] = []

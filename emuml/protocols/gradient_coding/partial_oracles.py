@@ -76,4 +76,4 @@ def _has_enough(finished: Any) -> bool:
 def _counts_once(nodes: Any) -> bool:
     server = nodes["server"]
     sent = {server.code.order(w)[j] for w, shares in enumerate(server.shares) for j in range(len(shares))}
-    return sent == server.there and (server.closed or len(sent) < server.code.needed)
+    return bool(sent == server.there and (server.closed or len(sent) < server.code.needed))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from emuml.errors import UserError
-from emuml.protocols.gradient_coding import Decoding, FractionalRepetition, Uncoded
+from emuml.protocols.gradient_coding import CyclicMDS, CyclicRepetition, Decoding, FractionalRepetition, Uncoded
 
 
 class Inner(Protocol):
@@ -38,14 +38,22 @@ def check_model(burst: int, window: int) -> None:
 
 
 def tolerant_code(workers: int, tolerance: int, seed: int) -> Inner:
-    """Return a gradient code of load ``tolerance + 1`` that any ``workers - tolerance`` answers decode."""
+    """Return a gradient code of load ``tolerance + 1`` that any ``workers - tolerance`` answers decode.
+
+    Fractional repetition where it divides the workers, because it adds no noise; else a cyclic code.
+
+    Raises
+    ------
+    UserError
+        If decoding it would leave nothing of the gradient in double precision.
+    """
     if tolerance == 0:
         return Uncoded().build(workers)
     if workers % (tolerance + 1) == 0:
         return FractionalRepetition(tolerance + 1).build(workers)
-    raise UserError(
-        f"{tolerance + 1} replicas do not divide {workers} workers", "workers", f"a multiple of {tolerance + 1}"
-    )
+    if (workers - tolerance) % 2:
+        return CyclicMDS(tolerance).build(workers)
+    return CyclicRepetition(tolerance).build(workers, seed)
 
 
 def decoded_weights(

@@ -165,7 +165,7 @@ class PartialCode(BuiltCode):
         raise UserError(f"whole answers of {found.size} workers overlap", "decode", "messages of partitions", hint)
 
     def shares(self, workload: Problem, parameters: NDArray[Any], worker: int, draw: int) -> list[Task]:
-        """Return the tasks of a worker in a round, in its order: each the gradient of a partition, a share of the whole."""
+        """Return the tasks of a worker in a round, in its order: gradients of a partition each, shares of a whole."""
         k = self.partitions
         tasks = [workload.gradient(parameters, (partition,), k, draw=draw) for partition in self.order(worker)]
         whole = sum(task.cost for task in tasks)

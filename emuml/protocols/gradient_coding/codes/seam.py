@@ -85,7 +85,7 @@ class BuiltCode:
     """Whether a round is a question, independent work and a stop rule that needs to know of answers only whose."""
 
     answers_once: bool = True
-    """Whether a worker answers once a round, when all its work is done: what a :class:`emuml.shapes.Round` describes."""
+    """Whether a worker answers once a round, when its work is done: what :class:`emuml.shapes.Round` describes."""
 
     @property
     def partitions(self) -> int:
