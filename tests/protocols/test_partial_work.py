@@ -6,7 +6,7 @@ import pytest
 import emuml.testing as et
 from emuml import effects as fx
 from emuml.blocks import Saved
-from emuml.cluster import Cluster, ShiftedExponential
+from emuml.cluster import Cluster, DelayTrace, ShiftedExponential
 from emuml.cluster.faults import Crash, FaultPlan, Partition
 from emuml.des.emulator import Emulator
 from emuml.directory import Directory
@@ -31,11 +31,11 @@ CODES = [
 ]  # fmt: skip
 
 
-def train(code, problem, stragglers="cancel", faults=()):
+def train(code, problem, stragglers="cancel", faults=(), law=LAW, **limit):
     """Run partial work on the emulator, without an experiment."""
     roster = Roster.of_counts(SEED, Rounds(ROUNDS), server=1, worker=WORKERS)
-    nodes = GradientCoding(code, stragglers=stragglers).nodes(problem, roster)
-    cluster = Cluster(workers=WORKERS, compute=LAW)
+    nodes = GradientCoding(code, stragglers=stragglers, **limit).nodes(problem, roster)
+    cluster = Cluster(workers=WORKERS, compute=law)
     run = Emulator(nodes, cluster, roster, FaultPlan(tuple(faults)), problem.full_cost / WORKERS).run()
     assert run.error is None
     return run
@@ -140,9 +140,13 @@ class ByHand:
         places = Directory(roster, {"server": PartialServer.talks_to, "worker": PartialWorker.talks_to})
         self.node = PartialServer(self.code, problem, roster)
         self.steps = []
-        self.node.step = lambda ctx, gradient, decoding: self.steps.append((gradient.tolist(), decoding.error))
+        self.node.take = lambda ctx, answers: self.steps.append(self.decoded(answers))
         self.life = Life(self.node, SERVER, 1, places)
         self.life.handle(fx.Started(Saved()), 0.0)
+
+    def decoded(self, answers):
+        decoding = self.node.decode(answers)
+        return self.code.combine(answers, decoding).tolist(), decoding.error
 
     def share(self, worker, position, round=0, life=1):
         value = np.array([2.0 ** self.code.order(worker)[position]])
@@ -174,6 +178,19 @@ def test_a_worker_that_crashes_or_is_cut_off_is_asked_again(code, stragglers):
         logs = [logged.metrics for logged in run.logs if "round" in logged.metrics]
         assert len(logs) == ROUNDS
         assert all(log["covered"] >= code.build(WORKERS).needed for log in logs)
+
+
+@pytest.mark.parametrize(
+    ("limit", "at_s", "there"), [({"deadline_s": 2.5}, 2.5, 0b11), ({"first_times": 2.0}, 2.0, 0b1)]
+)
+def test_a_deadline_closes_a_round_with_the_shares_that_are_there(limit, at_s, there):
+    """First shares come at 1, 2, ..., and those of one instant with the deadline do not count."""
+    law = DelayTrace(np.tile(2.0 * np.arange(1.0, 7.0), (ROUNDS, 1)))
+    run = train(PartialWork(2), Probe(WORKERS), law=law, **limit)
+
+    assert [logged.time_s for logged in run.logs] == [at_s * (round + 1) for round in range(ROUNDS)]
+    assert {int(logged.metrics["covered_set"], 16) for logged in run.logs} == {there}
+    assert {logged.metrics["decode_error"] for logged in run.logs} == {WORKERS - there.bit_count()}
 
 
 @pytest.mark.slow
