@@ -124,7 +124,8 @@ class PartialWorker(Worker):
 
     def begin(self, ctx: Context) -> None:
         """Begin with the first partition of the oldest question that is kept."""
-        self.open = asked = self.mailbox.pop(0)
+        asked, *later = self.mailbox
+        self.open, self.mailbox = asked, tuple(later)
         self.sent = []
         self.todo = self.code.shares(self.workload, asked.value, self.index, asked.round)
         self.go_on(ctx)
