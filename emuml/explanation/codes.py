@@ -67,6 +67,7 @@ class Row:
             "mean_factor": found.factor,
             "bias": found.bias,
             "noise_gain": found.noise_gain,
+            "remarks": list(found.remarks),
             "loss_floor": self.floor,
         }
 

@@ -69,6 +69,8 @@ class Sampled:
         Root mean square of the expected weights' distance from 1, the sample's own noise taken off.
     weights : ndarray of float64, shape (rounds, partitions)
         Weight of each partition in the decoded sum of each round.
+    remarks : tuple of str
+        What the code says of itself, such as what rounding does to it in the worst case that is known.
     """
 
     load: Estimate
@@ -79,6 +81,7 @@ class Sampled:
     factor: float
     bias: float
     weights: Floats
+    remarks: tuple[str, ...] = ()
 
 
 def sample(
@@ -142,6 +145,7 @@ def sample(
         factor=float(mean.mean()),
         bias=float(np.sqrt(max(np.mean((mean - 1.0) ** 2 - spread), 0.0))),
         weights=weights,
+        remarks=built.remarks,
     )
 
 

@@ -45,10 +45,13 @@ def _of_model(found: Explanation, other_tail: str) -> str:
 
 
 def notes(found: Explanation) -> Iterator[str]:
-    """Yield what the figures leave out, and which codes do not fit."""
+    """Yield what the figures leave out, what codes say of themselves, and which do not fit."""
     yield "Messages are taken to take no time, and nobody fails; ± is one standard error of a seeded sample."
     if found.no_floor:
         yield f"Floors of the loss are not known: {found.no_floor}."
+    for row in found.rows:
+        for remark in row.found.remarks:
+            yield f"{row.name}: {remark}."
     for name, why in found.refused.items():
         yield f"{name} does not fit: {why}."
 

@@ -315,6 +315,8 @@ def test_as_many_stragglers_as_workers_are_refused(declaration):
 def test_a_code_that_is_not_real_is_refused_with_what_fits():
     with pytest.raises(UserError, match=r"the nearest is 3; CyclicRepetition\(stragglers=2\) fits as well"):
         CyclicMDS(2).build(30)
+    with pytest.raises(UserError, match=r"or 0; CyclicRepetition\(stragglers=8\) fits$"):
+        CyclicMDS(8).build(1000)  # with 9 it would drown in rounding
 
 
 @pytest.mark.parametrize("declaration", [CyclicRepetition(1), CyclicMDS(1)])

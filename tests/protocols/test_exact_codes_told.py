@@ -7,6 +7,7 @@ import emuml
 import emuml.testing as et
 from emuml.cluster import Cluster, DelayTrace, ShiftedExponential
 from emuml.experiment.plan import plan
+from emuml.explanation.words import notes
 from emuml.protocols import GradientCoding
 from emuml.protocols.gradient_coding import CyclicMDS, CyclicRepetition, YeAbbe
 from emuml.report.html import page
@@ -32,6 +33,13 @@ def test_a_plan_tells_the_worst_case_and_warns_where_nothing_would_be_left():
     (warned,) = [note for note in notes_of(experiment(CyclicMDS(19), 100)) if note.startswith("warning")]
     assert "a relative error of 2.4e-01 in double precision" in warned
     assert "FractionalRepetition(replication=20)" in warned
+
+
+def test_an_explanation_tells_the_worst_case_of_each_code_and_warns():
+    said = list(notes(emuml.explain(experiment(CyclicMDS(19), 100), rounds=2)))
+
+    assert any(line.startswith("cyclic-mds(stragglers=19): warning: if 19 neighbours") for line in said)
+    assert any(line.startswith("cyclic-repetition(stragglers=19): if 19 neighbours") for line in said)
 
 
 def test_theory_and_plans_know_that_nothing_is_missing():

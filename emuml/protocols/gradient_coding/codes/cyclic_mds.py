@@ -18,7 +18,7 @@ from annotated_types import Ge
 
 from emuml.errors import UserError
 from emuml.protocols.gradient_coding.codes.cyclic_code import CyclicCode, check_stragglers, cyclic_rows, rule_of
-from emuml.protocols.gradient_coding.decoders.conditioning import refuse_hopeless
+from emuml.protocols.gradient_coding.decoders.conditioning import REFUSED, refuse_hopeless, relative_error
 from emuml.protocols.gradient_coding.decoders.fourier import Fourier, contiguous_weights
 from emuml.protocols.gradient_coding.decoders.interpolation import GOLDEN
 from emuml.protocols.gradient_coding.decoders.seam import Floats, Indices
@@ -75,28 +75,34 @@ class CyclicMDS:
         """
         check_stragglers(self.stragglers, workers, collect, type(self).__name__)
         if self.stragglers and (workers - self.stragglers) % 2 == 0:
+            other = f"CyclicRepetition(stragglers={self.stragglers})"
+            next_fits = relative_error(_worst_gain(workers, self.stragglers + 1)) < REFUSED
             raise UserError(
                 f"{workers} workers and {self.stragglers} stragglers differ by an even number: the code is not real",
                 "CyclicMDS.stragglers",
                 f"an integer in 0..{workers - 1} that is {'even' if workers % 2 else 'odd'}, or 0",
-                f"the nearest is {self.stragglers + 1}; CyclicRepetition(stragglers={self.stragglers}) fits as well",
+                f"the nearest is {self.stragglers + 1}; {other} fits as well" if next_fits else f"{other} fits",
             )
         return _built(workers, self.stragglers, self.order, seed if self.order == "seeded" else 0, collect)
 
 
 @lru_cache(maxsize=8)
 def _built(workers: int, stragglers: int, order: Order, seed: int, collect: int | None) -> CyclicCode:
-    factors = generator(workers, stragglers)
-    row_sum = float(np.sum(factors))
-    weights = contiguous_weights(workers, stragglers, row_sum)
-    gain = float(np.linalg.norm(weights) * np.linalg.norm(factors) / math.sqrt(workers))
+    factors, gain = generator(workers, stragglers), _worst_gain(workers, stragglers)
     refuse_hopeless(gain, f"the cyclic MDS code of {workers} workers", stragglers, "CyclicMDS.stragglers")
     positions = positions_of(workers, order, seed)
     rows = cyclic_rows(np.tile(factors, (workers, 1)), positions)
-    decoder = Fourier(rows, stragglers, positions, row_sum)
+    decoder = Fourier(rows, stragglers, positions, float(np.sum(factors)))
     return CyclicCode(
         rows, rule_of(workers, stragglers, collect, decoder, gain), decoder, collect, stragglers, gain, positions
     )
+
+
+def _worst_gain(workers: int, stragglers: int) -> float:
+    """Return the noise gain without so many neighbours: the same for all of them."""
+    factors = generator(workers, stragglers)
+    weights = contiguous_weights(workers, stragglers, float(np.sum(factors)))
+    return float(np.linalg.norm(weights) * np.linalg.norm(factors) / math.sqrt(workers))
 
 
 def generator(workers: int, stragglers: int) -> Floats:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from emuml.errors import EmumlError, UserError
+from emuml.errors import RunFailed, UserError
 from emuml.protocols.gradient_coding.decoders.seam import Floats, Indices, Weights
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ REFUSED = 1.0
 _OPERATIONS = 16
 
 
-class Unsound(EmumlError):
+class Unsound(RunFailed):
     """An exact decoding would drown in rounding; with more answers it may not."""
 
 
