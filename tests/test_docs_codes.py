@@ -10,7 +10,8 @@ import pytest
 from emuml.experiment.config import loads
 from tests.test_docs import blocks_of, run_script
 
-PAGES = sorted((Path(__file__).resolve().parents[1] / "docs" / "codes").glob("*.md"))
+HOME = Path(__file__).resolve().parents[1] / "docs" / "codes"
+PAGES = sorted(set(HOME.glob("*.md")) - {HOME / "README.md"})
 
 
 @pytest.mark.slow
@@ -36,7 +37,7 @@ def test_files_of_a_page_are_experiments_whose_code_can_be_built(page: Path) -> 
         assert protocol.code.build(experiment.cluster.workers, experiment.seed, protocol.collect).workers > 0  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [HOME / "README.md", *PAGES], ids=lambda page: page.stem)
 def test_links_lead_to_files_that_are_there(page: Path) -> None:
     for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
         assert target.startswith("https://") or (page.parent / target).exists(), target

@@ -1,0 +1,29 @@
+"""The pictures of the pages on codes come from the code, and every page has its own."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+HOME = Path(__file__).resolve().parents[1] / "docs"
+SCRIPT = runpy.run_path(str(HOME / "figures" / "codes.py"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["graph", "fractional-repetition", "ye-abbe"])
+def test_a_picture_comes_from_the_code(name):
+    """``python docs/figures/codes.py`` draws all of them."""
+    assert SCRIPT["draw"](name) == (HOME / "figures" / f"code-{name}.svg").read_text()
+
+
+@pytest.mark.parametrize("name", SCRIPT["PICTURES"])
+def test_every_picture_has_its_page_and_is_on_it(name):
+    assert (HOME / "figures" / f"code-{name}.svg").exists()
+    assert f"](../figures/code-{name}.svg)" in (HOME / "codes" / f"{name}.md").read_text()
+
+
+def test_every_page_stands_in_the_index():
+    index = (HOME / "codes" / "README.md").read_text()
+    pages = {path.name for path in (HOME / "codes").glob("*.md")} - {"README.md"}
+    assert pages == set(re.findall(r"\]\(([\w-]+\.md)\)", index))
