@@ -1,7 +1,8 @@
 """When a round is over, as a chance: a polynomial of the one chance ``u`` that a worker has answered, and its inverse.
 
 ``I_u(k, n-k+1)`` for ``k``-of-``n`` (the regularised incomplete beta function), ``prod_j (1 - (1-u)^(n_j))`` for the
-cover of groups, and otherwise a mixture over the number of arrivals used.
+cover of groups, ``prod_j I_u(t, n_j-t+1)`` for ``t`` answers of each, and otherwise a mixture over the number of
+arrivals used.
 
 References
 ----------
@@ -16,6 +17,7 @@ from math import comb, log
 import numpy as np
 from numpy.typing import NDArray
 
+from emuml.cover_times import CoverTimes
 from emuml.shapes import Cover, StopRule
 from emuml.theory.coverage import arrivals_distribution
 
@@ -34,6 +36,8 @@ def closed_by(rule: StopRule, level: Floats) -> Floats:
     """Return the chance that a round is over when each worker has answered with chance ``level``."""
     if isinstance(rule, Cover):
         return _all_met(Counter(map(len, rule.groups)), level)
+    if isinstance(rule, CoverTimes):
+        return _all_met_times(rule, level)
     from scipy.special import betainc
 
     counts, chances = _used(rule)
@@ -54,6 +58,11 @@ def open_by(rule: StopRule, missing: Floats) -> Floats:
         return np.asarray(-np.expm1(met), np.float64)
     from scipy.special import betainc
 
+    if isinstance(rule, CoverTimes):
+        late = {size: betainc(size - rule.times + 1, rule.times, missing) for size in set(map(len, rule.groups))}
+        with np.errstate(divide="ignore"):
+            met = sum(groups * np.log1p(-late[size]) for size, groups in Counter(map(len, rule.groups)).items())
+        return np.asarray(-np.expm1(met), np.float64)
     counts, chances = _used(rule)
     too_few = betainc(rule.workers - counts[0] + 1, counts[0], missing)
     with np.errstate(divide="ignore"):
@@ -69,6 +78,9 @@ def worker_level(rule: StopRule, chances: Floats) -> Floats:
     if isinstance(rule, Cover):
         sizes = sorted(map(len, rule.groups))
         low, high = (cover_level(chances, len(sizes), size) for size in (sizes[-1], sizes[0]))
+    elif isinstance(rule, CoverTimes):
+        sizes = sorted(map(len, rule.groups))
+        low, high = (_times_level(chances, len(sizes), size, rule.times) for size in (sizes[-1], sizes[0]))
     else:
         counts, _ = _used(rule)
         low, high = (betaincinv(k, rule.workers - k + 1, chances) for k in (counts[0], counts[-1]))
@@ -85,6 +97,27 @@ def cover_missing(open_chances: Floats, groups: int, size: int) -> Floats:
     """Return ``m`` with ``(1 - m^size)^groups = 1 - open_chances``, right to the last digits where it is small."""
     with np.errstate(divide="ignore"):
         return np.asarray((-np.expm1(np.log1p(-open_chances) / groups)) ** (1.0 / size), np.float64)
+
+
+def _times_level(chances: Floats, groups: int, size: int, times: int) -> Floats:
+    """Return ``u`` with ``I_u(times, size-times+1)^groups = chances``, right to the last digits at both ends."""
+    from scipy.special import betaincinv
+
+    with np.errstate(divide="ignore"):
+        each = np.log(chances) / groups
+    early = betaincinv(times, size - times + 1, np.exp(each))
+    late = 1.0 - betaincinv(size - times + 1, times, -np.expm1(each))
+    return np.asarray(np.where(each < -0.5, early, late), np.float64)
+
+
+def _all_met_times(rule: CoverTimes, level: Floats) -> Floats:
+    """Return the chance that every group has so many answers."""
+    from scipy.special import betainc
+
+    chance = np.ones(level.shape)
+    for size, groups in Counter(map(len, rule.groups)).items():
+        chance *= betainc(rule.times, size - rule.times + 1, level) ** groups
+    return chance
 
 
 def _bisected(rule: StopRule, chances: Floats, low: Floats, high: Floats) -> Floats:

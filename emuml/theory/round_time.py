@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from emuml.cover_times import CoverTimes
 from emuml.deadlines import NO_DEADLINE, Deadline
 from emuml.shapes import Cover, StopRule, Stragglers
 from emuml.theory.atoms import atomic_moments, atoms_of
 from emuml.theory.capped import under
-from emuml.theory.closing import Floats, cover_level, cover_missing
+from emuml.theory.closing import Floats, cover_level, cover_missing, worker_level
 from emuml.theory.coverage import arrivals_distribution
 from emuml.theory.decoding_error import covered_fraction
 from emuml.theory.order_statistics import (
@@ -186,6 +187,8 @@ def _moments(rule: StopRule, compute: ComputeLaw, load: float) -> tuple[float, f
         return heavy_moments_over(compute, load, equal[1], lambda chance: cover_missing(chance, *equal))
     if equal is not None:
         return moments_over(compute, load, lambda level: cover_level(level, *equal))
+    if isinstance(rule, CoverTimes) and not (isinstance(compute, HeavyLaw) and compute.tail_index < np.inf):
+        return moments_over(compute, load, lambda level: worker_level(rule, level))
     used = arrivals_distribution(rule)
     counts = np.flatnonzero(used > _NEGLIGIBLE) + 1
     parts = [order_statistic(compute, load, rule.workers, k) for k in counts.tolist()]

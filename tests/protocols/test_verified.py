@@ -13,7 +13,13 @@ from emuml.deadlines import Deadline
 from emuml.errors import NodeFailed, Unresolved, UserError
 from emuml.protocols import GradientCoding
 from emuml.protocols.gradient_coding import FractionalRepetition, VerifiedRepetition
-from emuml.theory import expected_decode_error, expected_round_time, order_statistic_moments, sample
+from emuml.theory import (
+    expected_decode_error,
+    expected_round_time,
+    order_statistic_moments,
+    round_time_variance,
+    sample,
+)
 from tests.experiment.small import rows_of, small
 from tests.protocols.liars import (
     LIES,
@@ -218,3 +224,22 @@ def test_a_crash_and_a_lie_in_each_group_leave_the_honest_bits(faults, seed, lie
 
 def test_only_answers_are_votes():
     check_no_message_but_an_answer_counts()
+
+
+@pytest.mark.parametrize(("workers", "replication", "adversaries"), [(12, 3, 1), (15, 5, 2), (11, 3, 1), (5, 5, 1)])
+def test_means_for_any_law_are_those_for_exponential_times(workers, replication, adversaries):
+    """By quantiles of the group's confirmation, or by the number of arrivals used."""
+
+    class Quantiles:
+        def ppf(self, q, load=1.0):
+            return LAW.ppf(q, load)
+
+        def cdf(self, t, load=1.0):
+            return LAW.cdf(t, load)
+
+    code = VerifiedRepetition(replication, adversaries)
+    assert expected_round_time(code, workers, Quantiles()) == pytest.approx(
+        expected_round_time(code, workers, LAW), rel=1e-10
+    )
+    variances = [round_time_variance(code, workers, law) for law in (Quantiles(), LAW)]
+    assert variances[0] == pytest.approx(variances[1], rel=1e-9)
