@@ -350,3 +350,9 @@ def test_a_restarted_worker_answers_the_open_round():
     run = train(Tally(), StochasticCode(2), 4, 2, compute=Constant(1.0), faults=faults)
     assert [log.metrics["arrivals"] for log in run.logs] == [4, 4]
     assert versions(run) == versions(train(Tally(), StochasticCode(2), 4, 2))
+
+
+def test_plans_say_by_how_much_a_sum_overshoots():
+    (remark,) = StochasticCode(3, 0.5).build(7).remarks
+    assert "off by 7 partitions when all 7 are there" in remark
+    assert StochasticCode(3).build(7).remarks == StochasticCode(3).build(7, collect=4).remarks == ()

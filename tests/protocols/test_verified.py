@@ -243,3 +243,8 @@ def test_means_for_any_law_are_those_for_exponential_times(workers, replication,
     )
     variances = [round_time_variance(code, workers, law) for law in (Quantiles(), LAW)]
     assert variances[0] == pytest.approx(variances[1], rel=1e-9)
+
+
+def test_plans_say_who_may_lie():
+    (remark,) = VerifiedRepetition(6, 2).build(12).remarks
+    assert remark.startswith("2 of each group may lie, and 1 more be silent")

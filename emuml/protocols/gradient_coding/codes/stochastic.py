@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from emuml.errors import UserError
 from emuml.protocols.gradient_coding.codes.designs import placement
 from emuml.protocols.gradient_coding.codes.linear import LinearCode
-from emuml.protocols.gradient_coding.codes.seam import check_collect, check_workers
+from emuml.protocols.gradient_coding.codes.seam import ROUNDING, check_collect, check_workers
 from emuml.protocols.gradient_coding.decoders.plain import PlainSum
 from emuml.protocols.gradient_coding.decoders.seam import Rows
 from emuml.shapes import All, Count
@@ -58,7 +58,7 @@ class StochasticCode:
     def __post_init__(self) -> None:
         check(self)
 
-    def build(self, workers: int, seed: int = 0, collect: int | None = None) -> LinearCode:
+    def build(self, workers: int, seed: int = 0, collect: int | None = None) -> SumCode:
         """Return the code for ``workers`` workers; ``seed`` draws the placement where no difference set is known.
 
         Raises
@@ -92,7 +92,23 @@ def check_replication(replication: int, workers: int, code: str) -> None:
         )
 
 
-def sum_code(holders: NDArray[np.int64], factors: NDArray[np.float64], workers: int, collect: int | None) -> LinearCode:
+@dataclass(frozen=True, eq=False)
+class SumCode(LinearCode):
+    """A code whose answers are added as they are; see :class:`LinearCode`."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What plans and reports say: by how much the sum overshoots if nobody is missing."""
+        error = self.decode(range(self.workers)).error
+        if self.collect is not None or error <= ROUNDING:
+            return ()
+        return (
+            f"answers are added as they are: the sum is right on average if workers are missing as often as stated, "
+            f"and off by {error:.3g} partitions when all {self.workers} are there",
+        )
+
+
+def sum_code(holders: NDArray[np.int64], factors: NDArray[np.float64], workers: int, collect: int | None) -> SumCode:
     """Return the code whose answers are added as they are.
 
     Parameters
@@ -112,4 +128,4 @@ def sum_code(holders: NDArray[np.int64], factors: NDArray[np.float64], workers: 
     indptr = np.concatenate([[0], np.cumsum(np.bincount(worker, minlength=workers))])
     rows = Rows(len(holders), indptr, partition[order], factors[partition, position][order])
     rule = All(workers) if collect is None else Count(workers, collect)
-    return LinearCode(rows, rule, PlainSum(rows), collect)
+    return SumCode(rows, rule, PlainSum(rows), collect)

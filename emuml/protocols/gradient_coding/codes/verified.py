@@ -123,6 +123,16 @@ class VerifiedCode(GroupCode):
     needed: int = 1
     on_unresolved: Literal["stop", "drop"] = "stop"
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What plans and reports say: who may lie, and who may be silent beside them."""
+        liars, least = self.needed - 1, min(self.group_sizes)
+        silent = least - 2 * liars - 1
+        return (
+            f"{liars} of each group may lie, and {silent} more be silent, and the result is the honest one: "
+            f"{self.needed} equal answers of each of {self.n_groups} groups are asked for",
+        )
+
     def stop_rule(self) -> StopRule:
         """Return when a round of honest workers closes: with so many answers of each group."""
         return self._times_rule
