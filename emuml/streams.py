@@ -79,11 +79,11 @@ def stream_keys(seed: int, node: str, stems: str, count: int) -> tuple[NDArray[n
     >>> halves(stream_key(7, "", "compute/worker-3")) == (lows[3], highs[3])
     True
     """
-    head = _stream_head(seed, node) + stems.encode()
+    begun = _hash(_stream_head(seed, node) + stems.encode())
     lows, highs = np.empty(count, np.uint64), np.empty(count, np.uint64)
     for first in range(0, count, _TOGETHER):  # as many digests as objects: all at once they would outweigh the keys
         numbers = range(first, min(first + _TOGETHER, count))
-        digests = b"".join([_digest(head + b"%d" % number) for number in numbers])
+        digests = b"".join([_digest_of(begun.copy(), b"%d" % number) for number in numbers])
         keys = np.frombuffer(digests, "<u8").reshape(len(numbers), 2)
         lows[first : numbers.stop], highs[first : numbers.stop] = keys[:, 0], keys[:, 1]
     return lows, highs
@@ -238,7 +238,16 @@ def _stream_head(seed: int, node: str) -> bytes:
 
 
 def _digest(data: bytes) -> bytes:
-    return blake2b(data, digest_size=16, person=b"emuml-stream-v1").digest()
+    return _hash(data).digest()
+
+
+def _hash(data: bytes) -> blake2b:
+    return blake2b(data, digest_size=16, person=b"emuml-stream-v1")
+
+
+def _digest_of(begun: blake2b, rest: bytes) -> bytes:
+    begun.update(rest)
+    return begun.digest()
 
 
 def _flat(positions: ArrayLike) -> tuple[NDArray[np.uint64], tuple[int, ...]]:

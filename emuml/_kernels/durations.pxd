@@ -12,6 +12,7 @@ cdef class Durations:
     cdef dict asked
     cdef list views
     cdef Py_ssize_t used, next, last, size
+    cdef Py_ssize_t found  # durations that were taken from vectors since the last one was made
     cdef int64_t draws[VECTORS]
     cdef double loads[VECTORS]
     cdef double* values[VECTORS]

@@ -14,19 +14,23 @@ cdef class Durations:
         cdef double[::1] values
         place = self.last  # nearly always that of the task before
         if place < self.used and self.draws[place] == draw and self.loads[place] == load:
+            self.found += 1
             return self.values[place][worker]
         for place in range(self.used):
             if self.draws[place] == draw and self.loads[place] == load:
                 self.last = place
+                self.found += 1
                 return self.values[place][worker]
-        key = (draw, load)
-        times = self.asked.get(key, 0) + 1
-        if times <= 2 + self.size // 32:  # so that few workers do not pay for all
-            if len(self.asked) > 4096:
-                self.asked.clear()
-            self.asked[key] = times
-            return -1.0
-        self.asked.pop(key, None)
+        if self.found <= self.size // 2:
+            key = (draw, load)
+            times = self.asked.get(key, 0) + 1
+            if times <= 2 + self.size // 32:  # so that few workers do not pay for all
+                if len(self.asked) > 4096:
+                    self.asked.clear()
+                self.asked[key] = times
+                return -1.0
+            self.asked.pop(key, None)
+        self.found = 0
         values = array = self.empty(self.size)
         self.fill(draw, load, array)
         if self.used < VECTORS:

@@ -127,7 +127,7 @@ class FaultPlan:
 
     def problems(self, ids: Collection[NodeId], supported: Sequence[type[Fault]], engine: str) -> list[UserError]:
         """Return everything that makes this plan impossible for a roster and an engine."""
-        is_known = ids.names if isinstance(ids, Ids) else frozenset(map(str, ids)).__contains__
+        is_known = ids.names if isinstance(ids, Ids) else frozenset(map(str, ids if self.faults else ())).__contains__
         found = []
         for i, fault in enumerate(self.faults):
             if not isinstance(fault, tuple(supported)):
