@@ -16,8 +16,6 @@ from libc.stdint cimport int64_t
 
 cimport cython
 
-from types import MethodType
-
 from emuml._kernels.contexts cimport Context
 from emuml._kernels.effects cimport Burst, Hands, Job, Letter, Timer
 from emuml._kernels.lives cimport (
@@ -44,6 +42,8 @@ from emuml._kernels.messages cimport Plan, plan_for
 cdef extern from "Python.h":
     PyObject* PyObject_VectorcallMethod(PyObject* name, PyObject** args, size_t count, PyObject* names) noexcept
     PyObject* PyObject_Vectorcall(object function, PyObject** args, size_t count, PyObject* names) noexcept
+    bint PyMethod_Check(object method) noexcept
+    PyObject* PyMethod_GET_FUNCTION(object method) noexcept
     Py_ssize_t Py_REFCNT(PyObject* object) noexcept
 
 
@@ -121,8 +121,8 @@ cdef class Post(Hands):
         handlers = <Handlers>found
         if handlers is None:
             return life
-        # What is no plain construction may have put functions into the object.
-        if (machine.factory is kind and type(kind) is type) or (
+        # Whoever made the node may have put functions into it.
+        if (
             binds(life.node.on_message, handlers.on_message)
             and binds(life.node.on_computed, handlers.on_computed)
             and binds(life.node.on_timer, handlers.on_timer)
@@ -325,9 +325,9 @@ cdef class Post(Hands):
         self.done(machine, life, ctx, begin, called(tools().dispatch, life, ctx, event))
 
 
-cdef bint binds(object method, object function) except -1:
+cdef inline bint binds(object method, object function) noexcept:
     """Tell whether a handler of a node is the function of its class."""
-    return type(method) is MethodType and method.__func__ is function
+    return PyMethod_Check(method) and PyMethod_GET_FUNCTION(method) == <PyObject*>function
 
 
 cdef int reraise() except -1:

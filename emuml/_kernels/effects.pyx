@@ -149,8 +149,6 @@ cdef class Hands(Desk):
         self.cost_at, self.whole_at = [offset_of(self.task_class, name) for name in ("cost", "whole")]
         self.inputs_at, self.draw_at = [offset_of(self.task_class, name) for name in ("inputs", "draw")]
         self.order = list(machines.values())
-        for place, machine in enumerate(self.order):
-            (<Machine>machine).place = place
         self.by_role = {}
         for role in self.role_numbers:
             self.by_role[role] = tuple([machines[id] for id in self.directory.roster.of(role)])

@@ -37,7 +37,8 @@ cdef class Machine:
     cdef public object life, journal
     cdef public int64_t incarnation
     cdef public Py_ssize_t busy
-    cdef int role, worker, place  # numbers: of its role, of a worker in its role or -1, and among all
+    cdef Py_ssize_t worker  # its index, or -1 of other roles
+    cdef int role, place  # numbers: of its role, and among all
     cdef object text, law, rest, node
     cdef dict armed, jobs
     cdef list waiting

@@ -46,9 +46,18 @@ cdef class Desk:
         self.drop_records(0)
         PyMem_Free(self.records)
 
-    def role_of(self, role):
-        """Return the number of a role."""
-        return self.role_numbers[role]
+    def enrol(self, dict nodes):
+        """Return the machines of all nodes, which are given by their ids."""
+        cdef Machine machine
+        cdef dict machines = {}
+        for id, node in nodes.items():
+            role = id.role
+            machine = Machine.__new__(Machine)
+            machine.post, machine.id, machine.node = self, id, node
+            machine.role, machine.place = self.role_numbers[role], len(machines)
+            machine.worker = id.index if role == "worker" else -1
+            machines[id] = machine
+        return machines
 
     cdef int widen(self) except -1:
         """Make room for more records."""
@@ -71,11 +80,6 @@ cdef class Desk:
 
 cdef class Machine:
     """Everything that the emulator knows of one node id; what few nodes have is made when it is first asked for."""
-
-    def __init__(self, Desk post, id, node):
-        self.post, self.id, self.node = post, id, node
-        self.role = post.role_of(id.role)
-        self.worker = id.index if id.role == "worker" else -1
 
     @property
     def name(self):

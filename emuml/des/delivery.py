@@ -28,7 +28,7 @@ from emuml.errors import NodeFailed, StaleContext
 from emuml.life import Life
 from emuml.links import Links
 from emuml.message import freeze
-from emuml.node import Node, NodeId
+from emuml.node import Node
 from emuml.roster import listed
 from emuml.task import Task
 
@@ -102,10 +102,6 @@ class Post(_kernel.Post):
             fx.SetTimer: self.execute_set_timer,
             fx.Compute: self.execute_compute,
         }
-
-    def machine(self, id: NodeId, node: Node) -> Any:
-        """Return the machine of a node."""
-        return lives.Machine(self, id, node)
 
     def ready(self, emulator: Emulator) -> None:
         """Take what was built after this object."""

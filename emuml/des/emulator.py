@@ -110,7 +110,7 @@ class Emulator:
         self.beside: tuple[BesideProcess, ...] = ()
         self.post = self._delivery()
         with settled(len(first)):
-            self.machines = {id: self._machine(id, node) for id, node in first.items()}
+            self.machines = self._machines(first)
         if self.post is not None:
             self.post.ready(self)
 
@@ -127,10 +127,10 @@ class Emulator:
 
         return Post(self)
 
-    def _machine(self, id: NodeId, node: Node) -> Machine:
+    def _machines(self, nodes: dict[NodeId, Node]) -> dict[NodeId, Machine]:
         if self.post is not None:
-            return self.post.machine(id, node)  # type: ignore[no-any-return]
-        return Machine(id, self.nodes[id][1], self._law(id), node)
+            return self.post.enrol(nodes)  # type: ignore[no-any-return]
+        return {id: Machine(id, self.nodes[id][1], self._law(id), node) for id, node in nodes.items()}
 
     def _law(self, id: NodeId) -> Callable[[int, float], float]:
         return self.cluster.compute.sampler(self.roster.seed, id) if id.role == "worker" else instantly
