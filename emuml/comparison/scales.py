@@ -1,4 +1,7 @@
-"""Who makes up for answers that are missing and who does not: gradients that are too short are shorter steps."""
+"""Who makes up for answers that are missing and who does not: gradients that are too short are shorter steps.
+
+That is a question to codes of groups, which scale or do not; the weights of other codes make up for what is missing.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,8 @@ def built_code(experiment: Experiment) -> Any:
 
 def scale_warnings(contestants: Sequence[Contestant]) -> Iterator[str]:
     """Yield a sentence if contestants treat missing answers differently."""
-    all_of_them = [(one.name, _scaling(one)) for one in contestants if built_code(one.loaded.experiment) is not None]
+    groups = [one for one in contestants if hasattr(built_code(one.loaded.experiment), "scale")]
+    all_of_them = [(one.name, _scaling(one)) for one in groups]
     partial = [found for _, found in all_of_them if found is not None]
     complete = [name for name, found in all_of_them if found is None]
     scales = {found.scale for found in partial}
@@ -50,13 +54,13 @@ def _scaling(contestant: Contestant) -> Scaling | None:
     """Return how a contestant scales; None if nothing is ever missing."""
     experiment = contestant.loaded.experiment
     code, workers = built_code(experiment), experiment.cluster.workers
-    collect = getattr(code, "collect", None)
-    if collect is None or collect >= workers:
+    protocol = experiment.protocol
+    collect, deadline = getattr(code, "collect", None), getattr(protocol, "deadline", None)
+    if (collect is None or collect >= workers) and not deadline:
         return None
     missing = None
     # Otherwise who is late in one round is likely to be missing in the next, and not all are equally likely.
-    protocol = experiment.protocol
-    if getattr(protocol, "stragglers", "") in ("cancel", "wait-all") and not getattr(protocol, "deadline", None):
+    if getattr(protocol, "stragglers", "") in ("cancel", "wait-all") and not deadline:
         try:
             missing = 1.0 - covered_fraction(experiment.protocol.code, workers, experiment.protocol.collect)
         except (UserError, AttributeError):  # a code that theory cannot ask

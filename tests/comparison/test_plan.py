@@ -127,6 +127,18 @@ def test_shorter_steps_beside_complete_ones_are_warned_of(tmp_path: Path) -> Non
     assert "four leaves them out (scale=none, so its steps are 33 % shorter on average)" in warning
 
 
+def test_sums_that_are_right_on_average_are_no_shorter_steps(tmp_path: Path) -> None:
+    some = written(tmp_path, "some", "{kind: stochastic-code, replication: 2}", 3)
+    assert plan([written(tmp_path, "all"), some]).shared.warnings == ()
+
+
+def test_what_a_deadline_cuts_off_is_missing(tmp_path: Path) -> None:
+    late = written(tmp_path, "late", "{kind: ignore-stragglers, scale: none}")
+    late.write_text(late.read_text().replace("kind: gradient-coding", "kind: gradient-coding, deadline_s: 0.5"))
+    (warning,) = plan([written(tmp_path, "all"), late]).shared.warnings
+    assert "late leaves them out (scale=none), all misses nothing" in warning
+
+
 def test_one_scale_for_all_is_not_warned_of(tmp_path: Path) -> None:
     plain = "{kind: ignore-stragglers, scale: none}"
     assert plan([written(tmp_path, "four", plain, 4), written(tmp_path, "five", plain, 5)]).shared.warnings == ()
