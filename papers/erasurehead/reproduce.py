@@ -22,7 +22,7 @@ if __package__ in (None, ""):  # as a script; its own folder would hide the stan
 from rich.console import Console
 
 from benchmarks.harness import Figure
-from emuml.errors import EmumlError
+from emuml.errors import EmumlError, UserError
 from papers.erasurehead import figures, loads, program, sizes, tcp, trace, training
 from papers.erasurehead.expected import Check
 from papers.erasurehead.parts import Part, Say
@@ -41,7 +41,10 @@ SMOKE = ("trace", "program", "artificial", "kc-house")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Reproduce what is asked for; return the exit status."""
+    """Reproduce what is asked for; return the exit status.
+
+    It is 0 if all numbers are within their bands, 1 if one is not, 2 for data that cannot be used, 3 for a failed run.
+    """
     options = _parser().parse_args(arguments)
     console = Console(highlight=False, stderr=options.json)
     parts = PARTS | ({"tcp": partial(tcp.run, long=options.long)} if options.tcp or options.long else {})
@@ -52,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             done.append(_shown(parts[name], name, console))
     except EmumlError as error:
         print(f"{name}: {error}", file=sys.stderr)
-        return 3
+        return 2 if isinstance(error, UserError) else 3
     except KeyboardInterrupt:
         return 130
     checks = [check for part in done for check in part.checks()]

@@ -149,6 +149,19 @@ def test_the_page_has_the_gains_of_the_figures() -> None:
         }
         for scheme in ("FRC r=3", training.AGC, "AGC covered"):
             assert f"| {reached['uncoded'] / reached[scheme]:.2f}x |" in page, (name, scheme)
+        wanted = expected.values(name)
+        for scheme in (training.AGC, "AGC covered"):
+            ratio = wanted[f"{scheme}/train loss"] / wanted["uncoded/train loss"]
+            assert f"| {ratio:.4f} |" in page, (name, scheme)
+
+
+def test_data_that_cannot_be_used_are_bad_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("EMUML_DATA", str(tmp_path))
+    (tmp_path / "kc-house.npz").write_bytes(b"not data")
+    assert reproduce.main(["--only", "kc-house"]) == 2
+    assert capsys.readouterr().err.startswith("kc-house: workload.data")
 
 
 def test_a_configuration_runs_as_it_stands() -> None:
