@@ -41,6 +41,7 @@ from emuml.roster import Ids, Roster
 from emuml.shapes import Count, Cover
 from emuml.stopping import Rounds
 from emuml.trace import Trace
+from emuml.workloads import LogisticRegression
 
 LAW = ShiftedExponential(shift_s=0.05, mean_s=0.5)
 WORKERS = 10_000
@@ -213,6 +214,45 @@ def memory(brief: bool) -> dict[str, harness.Figure]:
     return found
 
 
+# A whole run
+
+_WHOLE = """
+import sys, time, resource
+from benchmarks import scale
+began_s = time.perf_counter()
+scale.whole(int(sys.argv[1]))
+took_s = time.perf_counter() - began_s
+usage = resource.getrusage(resource.RUSAGE_SELF)
+print(usage.ru_maxrss / 2**20, took_s, usage.ru_utime + usage.ru_stime)
+"""
+
+
+def whole(workers: int) -> None:
+    """Declare and run one round of as many workers event by event: each has a row, half of them are waited for."""
+    import emuml
+
+    experiment = emuml.Experiment(
+        workload=LogisticRegression(data=f"two-gaussians:{workers}x2", validation=0.0),
+        protocol=GradientCoding(IgnoreStragglers(), collect=workers // 2),
+        cluster=Cluster(workers=workers, compute=LAW),
+        rounds=1,
+    )
+    if emuml.run(experiment, tier="event", trace=False).rounds != 1:
+        raise RuntimeError("the round did not end")
+
+
+def event_by_event(brief: bool) -> dict[str, harness.Figure]:
+    """Return what one round of a million workers takes on the event tier, in a process of its own."""
+    workers = 20_000 if brief else 1_000_000
+    done = subprocess.run([sys.executable, "-c", _WHOLE, str(workers)], capture_output=True, text=True, check=True)
+    peak_gib, took_s, cpu_s = map(float, done.stdout.split())
+    name, details = f"a run of {workers:,} workers, event by event", {"cpu_s": round(cpu_s, 2)}
+    return {
+        f"{name}: GiB at its peak": harness.Figure("2 GiB", 2.0, "lower", value=round(peak_gib, 3)),
+        f"{name}: seconds": harness.Figure("a minute", 30.0, "lower", value=round(took_s, 2), details=details),
+    }
+
+
 # Growth
 
 
@@ -246,7 +286,8 @@ def measure(brief: bool) -> dict[str, harness.Figure]:
     """Return all figures."""
     from benchmarks import scale_training
 
-    return {**speeds(brief), **growth(brief), **memory(brief), **scale_training.measure(brief)}
+    whole_run, training = event_by_event(brief), scale_training.measure(brief)
+    return {**speeds(brief), **growth(brief), **memory(brief), **whole_run, **training}
 
 
 if __name__ == "__main__":

@@ -5,12 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import accumulate
 from typing import overload
 
 from emuml.errors import UserError
-from emuml.node import Factory, Node, NodeId
+from emuml.node import Factory, NodeId
 from emuml.stopping import Never, StopCondition
 
 
@@ -125,16 +125,16 @@ class Makers(Mapping[NodeId, tuple[str, Factory]]):
     ----------
     roster : Roster
     makers : mapping of str to callable
-        For each role a function that makes a fresh node from its index.
+        For each role a function that gives the factory of a node from its index.
     """
 
-    def __init__(self, roster: Roster, makers: Mapping[str, Callable[[int], Node]]) -> None:
+    def __init__(self, roster: Roster, makers: Mapping[str, Callable[[int], Factory]]) -> None:
         self._ids, self._makers = roster.ids, makers
 
     def __getitem__(self, id: NodeId) -> tuple[str, Factory]:
         if id not in self._known:
             raise KeyError(id)
-        return id.role, partial(self._makers[id.role], id.index)
+        return id.role, self._makers[id.role](id.index)
 
     def __iter__(self) -> Iterator[NodeId]:
         return iter(self._ids)

@@ -105,10 +105,13 @@ def _identity(item: object) -> Hashable:
 
     Arrays, and results that may not be made yet, are known by identity.
     """
+    kind = type(item)
+    if kind is int or item is None:
+        return kind, item
     if hasattr(item, "__array_ufunc__"):
         return id(item)
     if isinstance(item, float):
         return float, item.hex()
-    if type(item) is tuple:
-        return tuple(map(_identity, item))
-    return type(item), item
+    if kind is tuple:
+        return tuple(map(_identity, item))  # type: ignore[call-overload]
+    return kind, item

@@ -1,5 +1,7 @@
 """The roster: total order of ids, roles, and what is refused."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,7 +79,7 @@ class Numbered(Node):
 
 @pytest.mark.parametrize("ids", [Ids({"server": 1, "worker": 3}), tuple(Ids({"server": 1, "worker": 3}))])
 def test_nodes_by_what_makes_them_are_those_of_the_roster(ids):
-    nodes = Makers(Roster(ids), {"server": lambda index: Node(), "worker": Numbered})
+    nodes = Makers(Roster(ids), {"server": lambda index: Node, "worker": lambda index: partial(Numbered, index)})
 
     assert list(nodes) == list(ids)
     assert [role for role, _ in nodes.values()] == ["server", "worker", "worker", "worker"]

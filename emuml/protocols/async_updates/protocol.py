@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from emuml.errors import UserError
 from emuml.message import size_bytes
-from emuml.node import Node, NodeId, Nodes
+from emuml.node import Factory, NodeId, Nodes
 from emuml.protocol import Outcome, Problem, Promise
 from emuml.protocols.async_updates.barriers import BSP, Barrier
 from emuml.protocols.async_updates.messages import Read, Update, View
@@ -90,11 +90,11 @@ class AsyncUpdates:
             most = workload.initial.shape[0]
             raise UserError(f"got {len(servers)} for {most} parameters", "cluster.servers", f"1 to {most}")
 
-        def server(index: int) -> Node:
-            return Server(self.barrier, workload, roster, self.on_lost)
+        def server(index: int) -> Factory:
+            return partial(Server, self.barrier, workload, roster, self.on_lost)
 
-        def worker(index: int) -> Node:
-            return Worker(self.barrier, workload, index, len(workers))
+        def worker(index: int) -> Factory:
+            return partial(Worker, self.barrier, workload, index, len(workers))
 
         return Makers(roster, {"server": server, "worker": worker})
 

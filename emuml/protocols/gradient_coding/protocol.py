@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from emuml.deadlines import Deadline
 from emuml.errors import UserError
 from emuml.message import size_bytes
-from emuml.node import Node, NodeId, Nodes
+from emuml.node import Factory, NodeId, Nodes
 from emuml.protocol import Outcome, Problem, Promise
 from emuml.protocols.gradient_coding.codes import BuiltCode, Code, Uncoded
 from emuml.protocols.gradient_coding.messages import Gradient, Parameters
@@ -98,11 +98,11 @@ class GradientCoding:
         workload.partition_bounds(code.partitions)  # refuses more partitions than rows before anything runs
         of_server, of_worker = code.roles()
 
-        def server(index: int) -> Node:
-            return of_server(code, workload, roster, self.stragglers, self.deadline)
+        def server(index: int) -> Factory:
+            return partial(of_server, code, workload, roster, self.stragglers, self.deadline)
 
-        def worker(index: int) -> Node:
-            return of_worker(code, workload, index, self.stragglers)
+        def worker(index: int) -> Factory:
+            return partial(of_worker, code, workload, index, self.stragglers)
 
         return Makers(roster, {"server": server, "worker": worker})
 
