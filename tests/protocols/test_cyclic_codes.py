@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emuml.errors import UserError
-from emuml.protocols.gradient_coding import CyclicMDS, CyclicRepetition
+from emuml.protocols.gradient_coding import CyclicMDS, CyclicRepetition, YeAbbe
 from emuml.protocols.gradient_coding.codes.cyclic import cyclic_factors, parity_check, solved
 from emuml.protocols.gradient_coding.codes.cyclic_mds import generator, positions_of
 from emuml.protocols.gradient_coding.codes.linear import LinearCode
@@ -196,6 +196,25 @@ def test_random_patterns_of_at_most_s_stragglers_are_exact(workers, data):
     check_exact_within_bound(CyclicRepetition(stragglers).build(workers), integer_gradients(workers), received)
     if is_real(workers, stragglers):
         check_exact_within_bound(CyclicMDS(stragglers).build(workers), integer_gradients(workers), received)
+
+
+@pytest.mark.parametrize(
+    ("declaration", "workers", "seed"),
+    [(CyclicMDS(54), 55, 0), (CyclicMDS(47), 48, 0), (CyclicRepetition(5), 6, 126519), (YeAbbe(7, 1), 8, 0)],
+)
+def test_the_rounding_of_a_single_answer_is_no_reason_to_refuse_it(declaration, workers, seed):
+    code = declaration.build(workers, seed)
+    for worker in range(workers):
+        assert code.decode([worker]).error < 1e-24
+
+
+@settings(max_examples=50)
+@given(built(45), st.data())
+def test_what_can_be_decoded_is_decoded(code, data):
+    lost = data.draw(st.sets(st.integers(0, code.workers - 1), max_size=code.stragglers))
+    if code.contiguous_gain < 1e9:
+        received = [worker for worker in range(code.workers) if worker not in lost]
+        assert code.decode(received).error < 1e-10
 
 
 def test_nobody_is_asked_for_a_worker_that_did_not_answer():

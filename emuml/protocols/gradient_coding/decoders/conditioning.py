@@ -45,6 +45,7 @@ REFUSED = 1.0
 """Relative error in double precision from which on a code is refused: nothing of the gradient would be left."""
 
 _OPERATIONS = 16
+"""Roundings for each of the numbers that weights and their sum are made of, rather more than there are."""
 
 
 class Unsound(RunFailed):
@@ -90,7 +91,7 @@ def error_bound(
     return rounding + math.sqrt(error) * float(np.linalg.norm(gradient_norms))
 
 
-def sound(found: Weights, partitions: int, largest_row: float, defect: float = 0.0) -> Weights:
+def sound(found: Weights, partitions: int, largest_row: float, inexact: float = 0.0) -> Weights:
     """Return the weights of an exact decoding if they are worth it.
 
     Their error must be one of rounding alone: within the coarser bound ``eps sqrt(|S|) ||a|| max_w ||m_w||`` for
@@ -102,9 +103,8 @@ def sound(found: Weights, partitions: int, largest_row: float, defect: float = 0
     partitions : int
     largest_row : float
         Largest norm of a row of ``B``.
-    defect : float
-        How far the rows of ``B``, as they are rounded, are from being a code, in units of their norms: it is part of
-        the bound, times the noise gain.
+    inexact : float
+        Relative error that the rows of ``B``, as they are rounded, cause by themselves: a part of the bound.
 
     Raises
     ------
@@ -113,8 +113,7 @@ def sound(found: Weights, partitions: int, largest_row: float, defect: float = 0
     """
     of_messages, received = relative_error(found.noise_gain), found.values.size
     size = math.sqrt(received / partitions) * float(np.linalg.norm(found.values)) * largest_row
-    # Weights come from some operations before the sum.
-    bound = (_OPERATIONS + received) * ROUND_OFF["float64"] * size + defect * found.noise_gain
+    bound = _OPERATIONS * (received + partitions) * ROUND_OFF["float64"] * size + inexact
     of_weights = math.sqrt(found.error / partitions)
     if of_weights <= min(bound, TOLERATED) and of_messages <= TOLERATED:
         return found

@@ -53,13 +53,11 @@ class ExactDecoder(ABC):
             everybody = self.without(missing)
         except np.linalg.LinAlgError as error:
             raise Unsound(f"{received.size} answers determine no decoding in double precision") from error
-        return sound(
-            self.rows.judged(received, everybody[received]), self.rows.partitions, self.largest_row, self.defect
-        )
+        found = self.rows.judged(received, everybody[received])
+        return sound(found, self.rows.partitions, self.largest_row, self.inexact(found.noise_gain))
 
-    @property
-    def defect(self) -> float:
-        """How far the rows, as they are rounded, are from being a code, in units of their norms."""
+    def inexact(self, noise_gain: float) -> float:
+        """Return the relative error that the rows, as they are rounded, cause at a noise gain."""
         return 0.0
 
     @cached_property
@@ -94,14 +92,14 @@ class NullSpace(ExactDecoder):
         """The shortest exact weights, shape (workers,), and an orthonormal basis, shape (workers, stragglers)."""
         return self._decomposed[:2]
 
-    @property
-    def defect(self) -> float:
-        """The largest of the singular values that would be 0 without rounding."""
-        return self._decomposed[2]
+    def inexact(self, noise_gain: float) -> float:
+        """See :class:`ExactDecoder`: 1 is off the rows' span by a little, and what ``N`` annuls is not quite 0."""
+        off, defect = self._decomposed[2:]
+        return off + defect * noise_gain
 
     @cached_property
-    def _decomposed(self) -> tuple[Floats, Floats, float]:
-        """Basis and defect.
+    def _decomposed(self) -> tuple[Floats, Floats, float, float]:
+        """Basis, relative error of the shortest weights, and largest singular value that would be 0 without rounding.
 
         Rows are scaled to norm 1 before they are decomposed, as errors are relative to the largest.
         """
@@ -111,7 +109,9 @@ class NullSpace(ExactDecoder):
         rank = self.rows.workers - self.stragglers
         null, _ = np.linalg.qr(left[:, rank:] / norms[:, None])
         start = (left[:, :rank] / sizes[:rank]) @ right[:rank].sum(axis=1) / norms
-        return start - null @ (null.T @ start), np.ascontiguousarray(null), float(sizes[rank:].max(initial=0.0))
+        start = start - null @ (null.T @ start)
+        off = float(np.linalg.norm(start @ matrix - 1.0)) / math.sqrt(self.rows.partitions)
+        return start, np.ascontiguousarray(null), off, float(sizes[rank:].max(initial=0.0))
 
 
 def shortest(matrix: Floats, right: Floats) -> Floats:
