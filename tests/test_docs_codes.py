@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
 
 from emuml.experiment.config import loads
+from emuml.protocols import AdaptiveCoding
 from tests.test_docs import blocks_of, run_script
 
 HOME = Path(__file__).resolve().parents[1] / "docs" / "codes"
@@ -33,11 +35,21 @@ def test_files_of_a_page_are_experiments_whose_code_can_be_built(page: Path) -> 
     assert files
     for text in files:
         experiment = loads(text).experiment
-        protocol = experiment.protocol
-        assert protocol.code.build(experiment.cluster.workers, experiment.seed, protocol.collect).workers > 0  # type: ignore[attr-defined]
+        protocol, workers = experiment.protocol, experiment.cluster.workers
+        if isinstance(protocol, AdaptiveCoding):
+            assert len(protocol.menu(workers, experiment.seed)) > 1
+        else:
+            assert protocol.code.build(workers, experiment.seed, protocol.collect).workers > 0  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("page", [HOME / "README.md", *PAGES], ids=lambda page: page.stem)
 def test_links_lead_to_files_that_are_there(page: Path) -> None:
     for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
         assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+@pytest.mark.slow
+def test_the_figure_of_adaptive_coding_comes_from_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = PAGES[0].parents[1] / "figures" / "adaptive.py"
+    monkeypatch.syspath_prepend(str(path.parent))
+    assert runpy.run_path(str(path))["draw"]() == path.with_suffix(".svg").read_text()

@@ -30,7 +30,7 @@ from emuml.roster import Ids
 from emuml.spec import InputFolder
 
 ENGINES = ("des", "tcp")
-FAMILIES_OF_LISTS = {"faults": "fault", "conditions": "stop", "links": "link", "routes": "route"}
+FAMILIES_OF_LISTS = {"codes": "code", "faults": "fault", "conditions": "stop", "links": "link", "routes": "route"}
 FAMILIES_BY_FIELD = {"of": "protocol", "base": "compute", "outlier": "compute"}
 _NAME_MAX, _NAMES_MAX = 100, 1_000
 _TOPOLOGY = "a topology is written {kind: topology-network, topology: ...}"
