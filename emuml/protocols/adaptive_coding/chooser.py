@@ -85,7 +85,8 @@ class Chooser:
         self.changes = 0
         self._key = stream_key(seed, "", "adaptive-coding/unseen")
         self._n_seen = 0
-        self._seen: deque[Observed] = deque(maxlen=HISTORY * settings.window)
+        most = max(2 * ROUNDS_MIN, 8 * TIMES // menu[0].code.workers)  # or many workers would take much memory
+        self._seen: deque[Observed] = deque(maxlen=min(HISTORY * settings.window, most))
         # Of each worker: how long its last answer took, at which load; load 0 before the first one.
         self._last_s, self._last_load = np.zeros((2, menu[0].code.workers))
         self._law: LoadLaw | None = None
