@@ -123,6 +123,25 @@ def test_colluders_that_could_outvote_are_contradicted_by_those_who_answer_in_ti
     assert [(log.metrics["covered_set"], log.metrics["unresolved"]) for log in run.logs] == [("0x2", 1)]
 
 
+def test_who_waits_for_all_finds_colluders_out_before_anything_is_published():
+    lies, late = dict.fromkeys(range(2), "colluding"), DelayTrace(np.array([[1.0, 1.0, 3.0, 3.0]] * 2))
+    size = {"replication": 4, "adversaries": 1, "workers": 4, "rounds": 2, "compute": late}
+    run = verified(lies, stragglers="wait-all", **size)
+    assert "2 answers differ from the value that 2 sent, more than 1 adversaries" in str(run.error)
+    assert len(run.published) == 1
+
+    run = verified({0: "colluding", 3: "shape"}, stragglers="wait-all", on_unresolved="drop", **size)
+    assert [log.metrics["decided_s"] for log in run.logs] == [3.0, 6.0]
+    run = verified(
+        {3: "colluding"}, stragglers="wait-all", **{**size, "compute": DelayTrace(np.array([[1.0, 1.0, 2.0, 3.0]] * 2))}
+    )
+    logged = [
+        (log.metrics["decided_s"], log.time_s, log.metrics["dissent"], log.metrics["suspects"]) for log in run.logs
+    ]
+    assert logged == [(1.0, 3.0, 1, "0x8"), (4.0, 6.0, 1, "0x8")]
+    assert versions(run) == honest(**size)
+
+
 def test_a_group_of_crashed_members_is_missed_and_said_like_that_of_any_code():
     faults = [Crash("worker-0", after=("round", 2)), Crash("worker-1", after=("round", 2))]
     run = verified({}, faults=faults, compute=Constant(1.0))

@@ -1,7 +1,8 @@
 """The server that believes no single worker: it takes a group's sum when enough members sent the same bits.
 
 A worker has one vote a round, and what it sends is looked at before it is counted: an answer of another shape or dtype,
-or a message that is no answer, is a vote for nothing. On the array tier nobody lies, because workers are no nodes
+or a message that is no answer, is a vote for nothing. Where the next round waits for everybody, late answers are looked
+at, too: they may contradict what was taken. On the array tier nobody lies, because workers are no nodes
 there: each group's first answers are equal, and only how many there are matters.
 """
 
@@ -51,6 +52,9 @@ class VerifyingServer(Server):
         if type(message) is not Gradient:
             self.reject(sender.index)
             return
+        is_late = self.closed and self.stragglers == "wait-all" and not self.tracker.has_voted(sender.index)
+        if is_late and (message.life, message.round) == (ctx.incarnation, self.round):
+            self.vote(sender.index, message.value)
         super().on_message(ctx, sender, message)
 
     def reject(self, worker: int) -> None:
@@ -59,6 +63,11 @@ class VerifyingServer(Server):
         self.suspects.add(worker)
 
     def count(self, worker: int, value: Array) -> None:
+        """Take the first answer of a worker to the open round; see :meth:`vote`."""
+        self.answers[worker] = value
+        self.vote(worker, value)
+
+    def vote(self, worker: int, value: Array) -> None:
         """Count the vote of a worker.
 
         Raises
@@ -66,7 +75,6 @@ class VerifyingServer(Server):
         Unresolved
             If its group can have no value any more, and the code does not say to go on without.
         """
-        self.answers[worker] = value
         is_value = (value.shape, value.dtype) == self.outline
         if not is_value:
             self.reject(worker)
@@ -81,7 +89,6 @@ class VerifyingServer(Server):
         chosen = np.array(self._chosen(workers), np.int64)
         decoding, weights = self.code.decode(chosen), np.zeros(workers.size)
         weights[np.searchsorted(workers, chosen)] = decoding.weights
-        self.suspects.update(self.tracker.dissenters())
         return replace(decoding, weights=weights)
 
     def _chosen(self, workers: np.ndarray) -> list[int]:
@@ -95,6 +102,7 @@ class VerifyingServer(Server):
 
     def notes(self) -> dict[str, float | str]:
         """Return what else is logged: groups without a value, answers that differ or are none, and whose they are."""
+        self.suspects.update(self.tracker.dissenters())
         doubtful = sum(bool(self.tracker.doubt(group)) for group in range(self.code.n_groups))
         return {
             **super().notes(),

@@ -54,6 +54,10 @@ class Votes(Tracker):
         """Whether the round may close."""
         return not self._unsettled
 
+    def has_voted(self, worker: int) -> bool:
+        """Tell whether a worker has voted."""
+        return bool(self._has_arrived[worker])
+
     def cast(self, worker: int, value: Array | None) -> int:
         """Count the one vote of a worker, ``None`` for what is no value; return its group."""
         self.arrived(worker)
