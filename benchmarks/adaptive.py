@@ -91,6 +91,30 @@ def delays(brief: bool) -> Iterator[tuple[str, harness.Figure]]:
             yield f"{case.name}, {objective}", compared(case, objective, 1, RECORDED_TARGET)
 
 
+def adaptation(brief: bool) -> Iterator[tuple[str, harness.Figure]]:
+    """Yield how many rounds after a change choices are good again: nine of ten within 10 % of the best."""
+    for objective in OBJECTIVES[::2]:
+        found: list[int] = []
+        for case in changing(300 if brief else 600):
+            if "third" not in case.name:
+                found += [_rounds_to_adapt(case, objective, seed) for seed in range(1 if brief else 3)]
+        details = {"mean": round(float(np.mean(found)), 1), "changes": len(found)}
+        yield (
+            f"rounds to adapt, {objective}",
+            harness.Figure("the window", 64, "lower", value=max(found), details=details),
+        )
+
+
+def _rounds_to_adapt(case: Case, objective: Objective, seed: int) -> int:
+    given, half, times_of = protocol(case.workers, objective), case.rounds // 2, case.of(seed)
+    menu = given.menu(case.workers)
+    after = fixed(menu, lambda i, load: times_of(half + i, load), half)
+    values = np.array([one.seconds.sum() / one.progress.sum() for one in after])
+    chosen = [one.candidate.index for one in follow(menu, times_of, case.rounds, given.settings, seed).choices[half:]]
+    is_good = values[chosen] <= 1.1 * values.min()
+    return next((i for i in range(half - 20) if is_good[i : i + 20].mean() >= 0.9), half)
+
+
 def training(brief: bool) -> Iterator[tuple[str, harness.Figure]]:
     """Yield how far the loss is above the least one after equal time, against the best fixed choice."""
     slowed = slowed_matrix(rounds=120 if brief else 500)
@@ -204,7 +228,7 @@ def emulated(given: Any, workers: int, rounds: int) -> None:
 
 def measure(brief: bool) -> dict[str, harness.Figure]:
     """Return all figures."""
-    parts = (delays, training, cost)
+    parts = (delays, adaptation, training, cost)
     return {name: figure for part in parts for name, figure in part(brief)}
 
 
