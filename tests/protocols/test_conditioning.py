@@ -264,6 +264,9 @@ def test_a_plan_can_say_what_the_worst_case_does():
     assert said.startswith("warning: if 19 neighbours")
     assert "FractionalRepetition(replication=20) amplifies nothing" in said
     assert "wait for more answers" in said
+    _, said = CyclicRepetition(2).build(1500).remarks
+    assert "about 3.4 s" in said
+    assert len(CyclicMDS(3).build(1500).remarks) == 1
 
 
 def test_a_round_waits_for_more_answers_where_enough_would_drown():
