@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from emuml.cluster.compute import ShiftedExponential
-from emuml.errors import RunFailed, UserError
+from emuml.errors import EmumlError, UserError
 from emuml.experiment.experiment import Experiment
 from emuml.explanation.candidates import Candidate, candidates
 from emuml.explanation.floors import Optimum, optimum
@@ -141,7 +141,8 @@ def explain(
     Raises
     ------
     UserError
-        If the protocol has no code, or its own code has no rounds that can be timed without a run.
+        If the protocol has no code, its own code has no rounds that can be timed without a run, or ``load`` is not in
+        ``1..workers``.
 
     Examples
     --------
@@ -158,9 +159,12 @@ def explain(
     protocol, cluster = experiment.protocol, experiment.cluster
     if not isinstance(protocol, GradientCoding):
         raise UserError(f"got {brief(protocol)}", "protocol", "gradient-coding", "codes are compared")
+    if load is not None and not 1 <= load <= cluster.workers:
+        nearest = cluster.workers if load > cluster.workers else 1
+        raise UserError(f"got {load:g}", "load", f"a number in 1..{cluster.workers}", f"the nearest is {nearest}")
     own = Candidate(protocol.code, protocol.collect)
-    asked = sample(own.code, cluster.workers, cluster.compute, experiment.roster().seed, collect=own.collect, rounds=2)
-    those = list(candidates(own, cluster.workers, max(asked.load.mean, 2.0) if load is None else load))
+    asked = _sampled(experiment, own, rounds=2).load.mean
+    those = list(candidates(own, cluster.workers, min(max(asked, 2.0), cluster.workers) if load is None else load))
     settles = optimum(experiment.workload.problem(experiment.roster().seed))
     rows: list[Row] = []
     refused: dict[str, str] = {}
@@ -170,21 +174,15 @@ def explain(
         name = _name(each)
         try:
             found = _sampled(experiment, each, rounds)
-        except (UserError, RunFailed) as error:
+            floor = settles.excess(found.weights) if isinstance(settles, Optimum) else None
+        except EmumlError as error:
             if not rows:
                 raise
             refused[name] = getattr(error, "what", str(error))
             continue
         time_s = time_s or steps * found.round_s.mean
-        rows.append(
-            Row(
-                name,
-                found,
-                _other_s(experiment, each, rounds),
-                gradients=time_s / found.round_s.mean * found.factor if found.round_s.mean else float("inf"),
-                floor=settles.excess(found.weights) if isinstance(settles, Optimum) else None,
-            )
-        )
+        gradients = time_s / found.round_s.mean * found.factor if found.round_s.mean else float("inf")
+        rows.append(Row(name, found, _other_s(experiment, each, rounds), gradients, floor))
         if progress is not None:
             progress(done + 1, len(those))
     tail = cluster.compute.tail if isinstance(cluster.compute, ShiftedExponential) else None
@@ -206,6 +204,7 @@ def _sampled(experiment: Experiment, each: Candidate, rounds: int, law: Any = No
         experiment.roster().seed,
         collect=each.collect,
         stragglers=protocol.stragglers,
+        deadline=protocol.deadline,
         rounds=rounds,
     )
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emuml.cluster.compute import ComputeModel
+from emuml.deadlines import NO_DEADLINE, Deadline
 from emuml.des.rows import Rows
 from emuml.errors import UserError
 from emuml.protocols.gradient_coding.codes import BuiltCode, Code, LinearCode
@@ -92,6 +93,7 @@ def sample(
     *,
     collect: int | None = None,
     stragglers: Stragglers = "cancel",
+    deadline: Deadline = NO_DEADLINE,
     rounds: int = ROUNDS,
 ) -> Sampled:
     """Return what the rounds of a code are like.
@@ -110,6 +112,8 @@ def sample(
         Answers at which a round closes, as of the protocol.
     stragglers : str
         What becomes of work on a closed round.
+    deadline : Deadline
+        When rounds close by the clock, as of the protocol.
     rounds : int
         How many to sample at most; fewer if there are many workers.
 
@@ -130,7 +134,7 @@ def sample(
     if not built.in_rounds:
         raise UserError("its rounds close by what answers say", "code", "a code that a round's times suffice for")
     rounds = max(min(rounds, ANSWERS // workers), 2)
-    ends_s, sets = _rounds(built, law, seed, stragglers, rounds)
+    ends_s, sets = _rounds(built, law, seed, stragglers, deadline, rounds)
     decoded = [built.decode(one) for one in sets]
     weights = np.array([_combined(built, one, each.weights) for one, each in zip(sets, decoded, strict=True)])
     errors = np.array([each.error if each.error > ROUNDING else 0.0 for each in decoded]) / built.partitions
@@ -138,8 +142,8 @@ def sample(
     spread = weights.var(axis=0, ddof=1) / rounds
     return Sampled(
         load=Estimate(float(built.loads.mean())),
-        round_s=_round_s(code, built, law, collect, stragglers, ends_s),
-        decode_error=_decode_error(built, law, stragglers, errors),
+        round_s=_round_s(code, built, law, collect, stragglers, deadline, ends_s),
+        decode_error=_decode_error(built, law, stragglers, deadline, errors),
         exact=float(np.mean(errors == 0.0)),
         noise_gain=float(np.mean([each.noise_gain for each in decoded])),
         factor=float(mean.mean()),
@@ -150,13 +154,14 @@ def sample(
 
 
 def _rounds(
-    code: BuiltCode, law: ComputeModel, seed: int, stragglers: Stragglers, rounds: int
+    code: BuiltCode, law: ComputeModel, seed: int, stragglers: Stragglers, deadline: Deadline, rounds: int
 ) -> tuple[Floats, list[NDArray[np.int64]]]:
     """Return when rounds end, and who was decoded in each."""
     rows, travel_s = Rows(law, seed, code.loads), np.zeros(rounds)
     times: Iterator[Floats] = (rows.draw(i)[0] for i in range(rounds))
     ends_s, sets = np.empty(rounds), []
-    for i, step in enumerate(recursion(times, Closing(code.stop_rule()), stragglers, travel_s, travel_s)):
+    steps = recursion(times, Closing(code.stop_rule()), stragglers, travel_s, travel_s, deadline)
+    for i, step in enumerate(steps):
         ends_s[i] = step.ended_s
         sets.append(np.flatnonzero(step.used))
     return ends_s, sets
@@ -174,18 +179,26 @@ def _combined(code: BuiltCode, received: NDArray[np.int64], weights: Floats) -> 
 
 
 def _round_s(
-    code: Any, built: BuiltCode, law: Any, collect: int | None, stragglers: Stragglers, ends_s: Floats
+    code: Any,
+    built: BuiltCode,
+    law: Any,
+    collect: int | None,
+    stragglers: Stragglers,
+    deadline: Deadline,
+    ends_s: Floats,
 ) -> Estimate:
     if np.ptp(built.loads) == 0:
         try:
-            return Estimate(float(expected_round_time(code, built.workers, law, collect, stragglers)))
+            return Estimate(float(expected_round_time(code, built.workers, law, collect, stragglers, deadline)))
         except (NoClosedForm, AttributeError, ArithmeticError):
             pass  # nobody knows it, or the law cannot be asked
     return Estimate(*mean_and_error(ends_s))
 
 
-def _decode_error(built: BuiltCode, law: Any, stragglers: Stragglers, errors: Floats) -> Estimate:
-    if isinstance(built, GroupedCode) and stragglers in ("cancel", "wait-all"):
+def _decode_error(
+    built: BuiltCode, law: Any, stragglers: Stragglers, deadline: Deadline, errors: Floats
+) -> Estimate:
+    if isinstance(built, GroupedCode) and stragglers in ("cancel", "wait-all") and not deadline:
         try:
             check_independent(law)
             return Estimate(decode_error_of(built) / built.partitions)
