@@ -165,7 +165,8 @@ def explain(
     own = Candidate(protocol.code, protocol.collect)
     asked = _sampled(experiment, own, rounds=2).load.mean
     those = list(candidates(own, cluster.workers, min(max(asked, 2.0), cluster.workers) if load is None else load))
-    settles = optimum(experiment.workload.problem(experiment.roster().seed))
+    problem = experiment.workload.problem(experiment.roster().seed)
+    settles = optimum(problem)
     rows: list[Row] = []
     refused: dict[str, str] = {}
     steps = experiment.stop_condition().steps_max() or 100
@@ -174,6 +175,7 @@ def explain(
         name = _name(each)
         try:
             found = _sampled(experiment, each, rounds)
+            problem.partition_bounds(found.weights.shape[1])  # refuses more partitions than rows
             floor = settles.excess(found.weights) if isinstance(settles, Optimum) else None
         except EmumlError as error:
             if not rows:

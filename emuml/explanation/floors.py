@@ -79,15 +79,37 @@ class Optimum:
         curvatures, vectors = self.axes
         along = self.gradients(weights.shape[1]) @ vectors / rows
         mean = weights.mean(axis=0)
-        noise = ((weights - mean) @ along).var(axis=0, ddof=1)
+        away = (weights - mean) @ along
+        noise = away.var(axis=0, ddof=1)
         shift = (mean - 1.0) @ along
         pull = float(mean.mean()) * curvatures + penalty
         moves = (noise > 0) | (np.abs(shift) > 1e-15 * np.abs(along).max())
         if np.any(pull[moves] <= 0) or np.any(step * pull >= 2.0):
             return None
         pull = np.where(pull > 0, pull, 1.0)
-        square = np.where(moves, (shift / pull) ** 2 + step * noise / (pull * (2.0 - step * pull)), 0.0)
-        return float((curvatures + penalty) @ square) / 2.0
+        heights = np.where(moves, (curvatures + penalty) / 2.0, 0.0)
+        spread = float(heights @ (step * noise / (pull * (2.0 - step * pull))))
+        return spread + _of_bias(shift, away, heights / pull**2)
+
+
+def _of_bias(shift: Floats, away: Floats, heights: Floats) -> float:
+    """Return what the bias adds to the loss: ``heights @ shift^2`` but for the sample's own distance from its mean.
+
+    Flat directions make much of that distance; what is within two standard errors of nothing counts as nothing.
+
+    Parameters
+    ----------
+    shift : ndarray of float64, shape (d,)
+        Mean of the rounds.
+    away : ndarray of float64, shape (rounds, d)
+        Their distance from it.
+    heights : ndarray of float64, shape (d,)
+    """
+    rounds = len(away)
+    scaled = away * np.sqrt(heights)
+    covariance = scaled.T @ scaled / (rounds * (rounds - 1))  # of the mean
+    found = float(heights @ shift**2) - float(np.trace(covariance))
+    return found if found > 2.0 * np.sqrt(2.0) * np.linalg.norm(covariance) else 0.0
 
 
 def optimum(problem: object) -> Optimum | str:

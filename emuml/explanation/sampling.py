@@ -195,9 +195,7 @@ def _round_s(
     return Estimate(*mean_and_error(ends_s))
 
 
-def _decode_error(
-    built: BuiltCode, law: Any, stragglers: Stragglers, deadline: Deadline, errors: Floats
-) -> Estimate:
+def _decode_error(built: BuiltCode, law: Any, stragglers: Stragglers, deadline: Deadline, errors: Floats) -> Estimate:
     if isinstance(built, GroupedCode) and stragglers in ("cancel", "wait-all") and not deadline:
         try:
             check_independent(law)

@@ -55,6 +55,25 @@ def test_a_protocol_without_a_code_is_refused():
         emuml.explain(experiment(protocol=AsyncUpdates()))
 
 
+def test_deadlines_are_those_of_the_experiment():
+    given = experiment(protocol=GradientCoding(code=REPEATED, deadline_s=0.3))
+    found = emuml.explain(given, rounds=10)
+    assert all(row.found.round_s.mean <= 0.3 for row in found.rows)
+
+
+def test_codes_with_more_partitions_than_rows_are_told():
+    given = experiment(FractionalRepetition(2), workers=501)
+    found = emuml.explain(given, rounds=2)
+    assert len(found.rows) > 1
+    assert "501 partitions for 455" in found.refused["uncoded"]
+
+
+@pytest.mark.parametrize("load", [0.5, 13.0, float("inf"), float("nan")])
+def test_nobody_does_more_than_all_or_less_than_a_share(load):
+    with pytest.raises(UserError, match=r"1\.\.12"):
+        emuml.explain(experiment(), load=load)
+
+
 def test_the_other_load_model_is_shown_where_there_are_two():
     found = emuml.explain(experiment(), rounds=10)
     by_name = {row.name: row for row in found.rows}

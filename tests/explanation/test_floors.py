@@ -79,6 +79,21 @@ def test_an_emulated_run_stays_about_its_floor():
     assert found.excess(sample(code, 10, LAW, 1, collect=5, rounds=4000).weights) == pytest.approx(tail, rel=0.16)
 
 
+def test_the_noise_of_a_sample_is_no_bias():
+    """Few rounds of an unbiased code tell of the floor of many: 17 directions are flat enough to magnify a bias."""
+    found = optimum(LogisticRegression(data="breast-cancer", l2=1e-4).problem(7))
+    floors = [found.excess(sample(IgnoreStragglers(), 12, LAW, 1, collect=6, rounds=r).weights) for r in (300, 20_000)]
+    assert floors[0] == pytest.approx(floors[1], rel=0.2)
+
+
+def test_a_bias_that_a_sample_can_tell_counts():
+    found = optimum(regression().problem(0))
+    leaning = np.tile(np.linspace(0.7, 1.3, 10), (400, 1))
+    noisy = leaning + np.random.default_rng(0).normal(scale=0.01, size=leaning.shape)
+    assert found.excess(leaning) > 0.0
+    assert found.excess(noisy) == pytest.approx(found.excess(leaning), rel=0.02)
+
+
 def test_an_exact_code_has_no_floor():
     found = optimum(regression().problem(0))
     assert found.excess(np.ones((5, 10))) == 0.0

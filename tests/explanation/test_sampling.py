@@ -16,6 +16,7 @@ from emuml.protocols.gradient_coding import (
     FractionalRepetition,
     GraphCode,
     IgnoreStragglers,
+    StochasticCode,
     YeAbbe,
 )
 from emuml.protocols.gradient_coding.codes.graphs import Complete
@@ -53,6 +54,23 @@ def test_sampled_rounds_are_those_of_a_run(code, collect, workers, stragglers):
     assert np.sum((found.weights - 1.0) ** 2, axis=1) / found.weights.shape[1] == pytest.approx(errors[:25], abs=1e-12)
     if found.round_s.error:
         assert found.round_s.mean == run.duration_s / 25
+
+
+@pytest.mark.parametrize("deadline", [{"deadline_s": 0.4}, {"first_times": 2.0}])
+@pytest.mark.parametrize(
+    ("code", "stragglers"), [(StochasticCode(2, 0.3), "cancel"), (FractionalRepetition(2), "carry-over")]
+)
+def test_sampled_rounds_close_by_the_clock_as_those_of_a_run_do(code, stragglers, deadline):
+    protocol = GradientCoding(code=code, stragglers=stragglers, **deadline)
+    found = sample(code, 10, LAW, 3, stragglers=stragglers, deadline=protocol.deadline, rounds=25)
+    cluster = Cluster(workers=10, compute=LAW, network=Network(latency_s=0.0, bandwidth_bps=None))
+    run = emuml.run(emuml.Experiment(EVEN, protocol, cluster, rounds=25, seed=3))
+    errors = run.metrics["decode_error"][1:] / code.build(10, 3).partitions
+    assert np.sum((found.weights - 1.0) ** 2, axis=1) / found.weights.shape[1] == pytest.approx(errors, abs=1e-12)
+    assert errors.max() > 0.0
+    assert found.decode_error.mean == pytest.approx(errors.mean(), rel=1e-12)
+    # A closed form is the mean of many, within the spread of 25.
+    assert found.round_s.mean == pytest.approx(run.duration_s / 25, rel=1e-12 if found.round_s.error else 0.2)
 
 
 def test_a_bias_is_told_from_noise():
