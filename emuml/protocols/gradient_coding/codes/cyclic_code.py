@@ -48,7 +48,7 @@ class CyclicCode(LinearCode):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What there is to know of its conditioning and of its decoder, for plans and reports."""
-        said = (remark(self.contiguous_gain, self.stragglers),) if self.stragglers else ()
+        said: tuple[str, ...] = (remark(self.contiguous_gain, self.stragglers),) if self.stragglers else ()
         if self.workers >= LONG_FROM and isinstance(self.decoder, NullSpace):
             seconds = (self.workers / LONG_FROM) ** 3
             said += (f"before the first step the server prepares its decoder: about {seconds:.2g} s of real time",)
