@@ -34,6 +34,7 @@ from emuml.des.array_tier import ArrayTier
 from emuml.des.emulator import Emulator
 from emuml.des.pushes import PushTier
 from emuml.des.rounds import RoundTier
+from emuml.protocol import TrainingProtocol
 from emuml.protocols import AsyncUpdates, GradientCoding
 from emuml.protocols.async_updates import SSP
 from emuml.protocols.gradient_coding import FractionalRepetition, IgnoreStragglers
@@ -114,7 +115,7 @@ def updated(workers: int, rounds: int) -> Contestant:
     return Contestant(work, workers * rounds)
 
 
-def by_events(protocol: GradientCoding | AsyncUpdates, problem: Any, workers: int, rounds: int) -> Contestant:
+def by_events(protocol: TrainingProtocol, problem: Any, workers: int, rounds: int) -> Contestant:
     """Return the same on the event tier, whose trace is not kept."""
     cluster = Cluster(workers=workers, compute=LAW)
 
