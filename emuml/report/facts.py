@@ -86,6 +86,10 @@ def facts(view: View) -> list[tuple[str, str]]:
     rows += [(name.replace("_", " "), number(value)) for name, value in view.metrics.final.items() if is_quality(name)]
     if "decode_error" in view.metrics:
         rows.append(("decoding", decoding(view)))
+    if "overdue" in view.metrics:
+        rows.append(("deadline", overdue(view)))
+    if "dissent" in view.metrics:
+        rows.append(("votes", votes(view)))
     if "staleness_mean" in view.metrics:
         rows.append(("staleness", staleness(view)))
     rows.append(("lost", "; ".join(view.lost) or "no node"))
@@ -146,6 +150,24 @@ def decoding(view: View) -> str:
     if not inexact:
         return f"all {len(errors)} rounds exact"
     return f"{len(errors) - inexact} rounds exact, {inexact} not; mean error ‖aB - 1‖² {number(float(errors.mean()))}"
+
+
+def overdue(view: View) -> str:
+    """Say how many rounds the clock closed, and how many of them without an answer."""
+    by_clock = view.metrics["overdue"] == 1.0
+    rounds, empty = int(np.isfinite(view.metrics["overdue"]).sum()), view.metrics["arrivals"][by_clock] == 0.0
+    nobody = f", {int(empty.sum())} of them without an answer" if empty.any() else ""
+    return f"{int(by_clock.sum())} of {rounds} rounds closed by the clock{nobody}"
+
+
+def votes(view: View) -> str:
+    """Say what workers sent that was not believed."""
+    dissent, rejected, unresolved = (int(np.nansum(view.metrics[n])) for n in ("dissent", "rejected", "unresolved"))
+    if not dissent + rejected + unresolved:
+        return "no answer differed from the value that its group has"
+    return (
+        f"{dissent} answers differed from the value that their group has, {rejected} were none; {unresolved} sums lost"
+    )
 
 
 def staleness(view: View) -> str:

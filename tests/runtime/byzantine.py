@@ -45,7 +45,7 @@ class WithLiars(GradientCoding):
     vandals: tuple[int, ...] = ()
 
     def nodes(self, workload: Any, roster: Any) -> Any:
-        found = super().nodes(workload, roster)
+        found = dict(super().nodes(workload, roster))
         for kind, indices in ((Liar, self.liars), (Vandal, self.vandals)):
             for id in (NodeId("worker", index) for index in indices):
                 role, factory = found[id]
