@@ -39,7 +39,8 @@ from emuml.trace import Trace
 
 LIVELOCK_EVENTS = 1_000_000
 MANY = 1000
-"""From so many nodes on, the garbage collector is told to leave them alone while the run lasts."""
+"""From so many nodes on, the garbage collector is told to leave them alone while the run lasts, and an emulator keeps
+none of their machines when it is over."""
 BesideProcess = Callable[[Environment, Cluster], Any]
 
 
@@ -152,16 +153,20 @@ class Emulator:
             self.env.process(process(self.env, self.cluster))
         try:
             try:
-                with settled(len(self.machines)):
+                with settled(len(self.machines)) as settle:
                     self.faults.schedule()
                     self._start_all()
+                    settle()
                     self._loop(float("inf") if until_s is None else until_s)
             except RunFailed as error:
                 self.result.error = error
             return self._finish(time.perf_counter() - began)
         finally:
             if self.post is not None:
-                self.post.end()
+                many = len(self.machines) >= MANY
+                self.post.end(many)
+                if many:
+                    self.machines, self.nodes = {}, {}
 
     def _start_all(self) -> None:
         """Begin the first lives: all are there, with their links up, before the first ``on_start`` (contract 2.5)."""
@@ -331,21 +336,26 @@ class Emulator:
         return call
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
 @contextmanager
-def settled(nodes: int) -> Iterator[None]:
+def settled(nodes: int) -> Iterator[Callable[[], None]]:
     """Let the collector pass over what is there already, where many nodes would be gone through again and again.
 
+    The function that is handed out does so once more, with what has come since.
     Cycles among that wait for the end of the run; all others are looked for when ten objects have come for each node.
     Nothing is changed where somebody else has frozen objects.
     """
     if nodes < MANY or gc.get_freeze_count():
-        yield
+        yield _nothing
         return
     thresholds = young, middle, old = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(young, middle, max(old, 10 * nodes // max(young * middle, 1)))
     try:
-        yield
+        yield gc.freeze
     finally:
         gc.set_threshold(*thresholds)
         gc.unfreeze()
