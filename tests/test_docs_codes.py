@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from emuml.experiment.config import loads
-from emuml.protocols import AdaptiveCoding
+from emuml.protocols import AdaptiveCoding, SequentialGradientCoding
 from tests.test_docs import blocks_of, run_script
 
 HOME = Path(__file__).resolve().parents[1] / "docs" / "codes"
@@ -38,6 +38,8 @@ def test_files_of_a_page_are_experiments_whose_code_can_be_built(page: Path) -> 
         protocol, workers = experiment.protocol, experiment.cluster.workers
         if isinstance(protocol, AdaptiveCoding):
             assert len(protocol.menu(workers, experiment.seed)) > 1
+        elif isinstance(protocol, SequentialGradientCoding):
+            assert protocol.sequence(workers, experiment.seed).workers > 0
         else:
             assert protocol.code.build(workers, experiment.seed, protocol.collect).workers > 0  # type: ignore[attr-defined]
 

@@ -1,8 +1,8 @@
 # Twin: emuml/theory/sequential.py (followed), which follows the schedules of emuml/protocols/sequential_coding
 """When the rounds of a sequential code end and its jobs are decoded, on given delays.
 
-One call runs all rounds of a run. A round's arrivals are in one array; its first and last tell whether anybody is late
-at all, and only then workers are looked at one by one. A worker's past is a word: bit k says that it straggled k + 1
+One call runs all rounds of a run. The first and the last to arrive in a round tell whether anybody is late at all, and
+only then workers are looked at one by one. A worker's past is a word: bit k says that it straggled k + 1
 rounds ago, in a round that counts. Nothing is checked here but the memory.
 """
 
@@ -15,6 +15,7 @@ cdef enum:
     PLAIN = 0
     SELECTIVE = 1
     MULTIPLEXED = 2
+    LANES = 8
 
 cdef struct Run:
     int kind
@@ -59,35 +60,68 @@ cdef bint differs(const Run *run) noexcept nogil:
     return run.kind == MULTIPLEXED and run.stragglers >= run.workers
 
 
-cdef bint arrivals(Run *run, const double *delays, const double *extra_s, double now, double *span) noexcept nogil:
-    """Write when everybody arrives, -1 for who has nothing to do; first and last to ``span``. False if nobody works."""
-    cdef Py_ssize_t worker, used, workers = run.workers, whole = workers - workers % 4
-    cdef double at, extra, first = INFINITY, last = -1.0
-    cdef double low0 = INFINITY, low1 = INFINITY, low2 = INFINITY, low3 = INFINITY
-    cdef double high0 = -1.0, high1 = -1.0, high2 = -1.0, high3 = -1.0
-    cdef double *arrive = run.arrive
+cdef void extremes(const double *row, Py_ssize_t count, double *least, double *most) noexcept nogil:
+    """Write the least and the largest number of a row, several lanes at a time: one chain waits for each comparison."""
+    cdef double[LANES] low
+    cdef double[LANES] high
+    cdef Py_ssize_t start = 0, lane, whole = count - count % LANES
+    for lane in range(LANES):
+        low[lane], high[lane] = INFINITY, -1.0
+    while start < whole:
+        for lane in range(LANES):
+            low[lane] = row[start + lane] if row[start + lane] < low[lane] else low[lane]
+            high[lane] = row[start + lane] if row[start + lane] > high[lane] else high[lane]
+        start += LANES
+    for lane in range(count - whole):
+        low[lane] = min(low[lane], row[whole + lane])
+        high[lane] = max(high[lane], row[whole + lane])
+    least[0], most[0] = low[0], high[0]
+    for lane in range(1, LANES):
+        least[0], most[0] = min(least[0], low[lane]), max(most[0], high[lane])
+
+
+cdef bint spans(Run *run, const double *delays, const double *extra_s, double now, double *span) noexcept nogil:
+    """Write when the first and the last arrive to ``span``; False if nobody works.
+
+    Where all have as much to do, sums rise with the delays, and nobody else's is needed.
+    """
+    cdef Py_ssize_t worker
+    cdef double extra, least, most
     if differs(run):
-        for worker in range(workers):
+        arrivals(run, delays, extra_s, now)
+        span[0], span[1] = INFINITY, -1.0
+        for worker in range(run.workers):
+            if run.arrive[worker] >= 0.0:
+                span[0], span[1] = min(span[0], run.arrive[worker]), max(span[1], run.arrive[worker])
+        return span[1] >= 0.0
+    extra = extra_s[used_slots(run, 0)]
+    extremes(delays, run.workers, &least, &most)
+    span[0], span[1] = now + (least + extra), now + (most + extra)
+    return True
+
+
+cdef void arrivals(Run *run, const double *delays, const double *extra_s, double now) noexcept nogil:
+    """Write when everybody arrives, -1 for who has nothing to do."""
+    cdef Py_ssize_t worker, used
+    cdef double extra
+    cdef double *arrive
+    if differs(run):
+        for worker in range(run.workers):
             used = used_slots(run, worker)
-            arrive[worker] = now + (delays[worker] + extra_s[used]) if used else -1.0
-            if used:
-                first, last = min(first, arrive[worker]), max(last, arrive[worker])
+            run.arrive[worker] = now + (delays[worker] + extra_s[used]) if used else -1.0
     else:
-        extra = extra_s[used_slots(run, 0)]
-        for worker in range(workers):
+        extra, arrive = extra_s[used_slots(run, 0)], run.arrive
+        for worker in range(run.workers):
             arrive[worker] = now + (delays[worker] + extra)
-        worker = 0
-        while worker < whole:  # four at a time: one after the other waits for each comparison
-            low0, high0 = min(low0, arrive[worker]), max(high0, arrive[worker])
-            low1, high1 = min(low1, arrive[worker + 1]), max(high1, arrive[worker + 1])
-            low2, high2 = min(low2, arrive[worker + 2]), max(high2, arrive[worker + 2])
-            low3, high3 = min(low3, arrive[worker + 3]), max(high3, arrive[worker + 3])
-            worker += 4
-        first, last = min(min(low0, low1), min(low2, low3)), max(max(high0, high1), max(high2, high3))
-        for worker in range(whole, workers):
-            first, last = min(first, arrive[worker]), max(last, arrive[worker])
-    span[0], span[1] = first, last
-    return last >= 0.0
+
+
+cdef Py_ssize_t mark(const double *arrive, Py_ssize_t workers, double deadline, uint8_t *late) noexcept nogil:
+    """Write who arrives after the deadline, and return how many they are."""
+    cdef Py_ssize_t worker, found = 0
+    for worker in range(workers):
+        late[worker] = arrive[worker] > deadline
+        found += late[worker]
+    return found
 
 
 cdef bint tolerates(const Run *run, Py_ssize_t n_late) noexcept nogil:
@@ -209,21 +243,23 @@ cdef Py_ssize_t follow(
     int64_t *late, uint8_t *waited
 ) noexcept nogil:  # fmt: skip
     """Run all rounds, and return how many there were."""
-    cdef double now = 0.0, deadline
+    cdef double now = 0.0, opened, deadline
+    cdef const double *row
     cdef double[2] span
-    cdef Py_ssize_t worker, n_late = 0, t
+    cdef Py_ssize_t n_late = 0, t
     while run.is_open and run.round < rows:
         t = run.round
         if n_late:
-            memset(run.late, 0, run.workers)
+            memset(run.late, 0, run.workers)  # of the round before
         n_late, waited[t] = 0, 0
-        if arrivals(run, delays + t * run.workers, extra_s, now, span):
-            deadline, now = span[0] + wait * (span[0] - now), span[1]
+        row = delays + t * run.workers
+        if spans(run, row, extra_s, now, span):
+            opened, deadline, now = now, span[0] + wait * (span[0] - now), span[1]
             if span[1] > deadline:
-                for worker in range(run.workers):
-                    run.late[worker] = run.arrive[worker] > deadline
-                    n_late += run.late[worker]
-                if tolerates(run, n_late):
+                if run.kind != PLAIN or run.tolerance:
+                    arrivals(run, row, extra_s, opened)
+                    n_late = mark(run.arrive, run.workers, deadline, run.late)
+                if n_late and tolerates(run, n_late):
                     now = deadline
                 else:
                     waited[t], n_late = 1, 0

@@ -2,7 +2,7 @@
 
 With ``m`` the seconds of the fastest worker in a round, whoever needs more than ``(1 + wait) m`` is late. If the code's
 model tolerates the pattern of late workers so far, the round ends at that deadline, or with the last worker if nobody
-is late; else it ends when the last one is done (Krishnan et al., arXiv:2211.13802).
+is late; else it ends when the last one is done (Krishnan, Ebrahimi and Khisti, arXiv:2211.13802).
 
 Times are added as the event-driven engine adds them: on the same delays, and with messages that take no time, ends of
 rounds are those of :func:`emuml.run` bit for bit.

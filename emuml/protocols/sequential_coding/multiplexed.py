@@ -1,6 +1,6 @@
 """M-SGC, multiplexed coding: small uncoded chunks first, which are repeated or followed by coded ones.
 
-Source: Krishnan et al., arXiv:2211.13802, section 3.2. A round of a worker has ``W - 1 + B`` slots; slot ``q`` of round
+Source: Krishnan, Ebrahimi and Khisti, arXiv:2211.13802. A worker has ``W - 1 + B`` slots a round; slot ``q`` of round
 ``t`` serves job ``t - q``. The first ``W - 1`` slots are for the worker's own chunks of that job, the last ``B`` for
 what is still missing of them, or, if nothing is, for a chunk of a gradient code that covers the rest of the data.
 """

@@ -1,6 +1,6 @@
 """Who may straggle when: the model that a sequential code is designed for, followed round by round.
 
-Source: Krishnan et al., "Sequential gradient coding for straggler mitigation", arXiv:2211.13802, section 2.
+Source: Krishnan, Ebrahimi and Khisti, "Sequential gradient coding for straggler mitigation", arXiv:2211.13802.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ the jobs. So a step may use a gradient that is up to ``T`` steps old; its ``stal
 
 References
 ----------
-Krishnan, Ram, Vijay Kumar and others, "Sequential gradient coding for straggler mitigation", arXiv:2211.13802. They
+Krishnan, Ebrahimi and Khisti, "Sequential gradient coding for straggler mitigation", arXiv:2211.13802. They
 train ``T + 1`` models in turn instead, so that no gradient is old.
 """
 

@@ -1,6 +1,6 @@
 """SR-SGC, selective repetition: each job with one gradient code, and again a burst later where too few delivered.
 
-Source: Krishnan et al., arXiv:2211.13802, section 3.1. With ``s = ceil(B lambda / (W - 1 + B))`` a worker's load is
+Source: Krishnan, Ebrahimi and Khisti, arXiv:2211.13802. With ``s = ceil(B lambda / (W - 1 + B))`` a worker's load is
 ``s + 1`` instead of the ``lambda + 1`` that a gradient code needs for the same stragglers, and jobs take up to ``B``
 rounds longer.
 """

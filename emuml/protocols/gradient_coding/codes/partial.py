@@ -7,7 +7,7 @@ are there; every partition enters the sum once.
 References
 ----------
 Ozfatura, Ulukus, Gunduz, "Coded distributed computing with partial recovery", arXiv:2007.02191 (messages as parts are
-done); Zheng and others on partial stragglers, arXiv:2405.19509.
+done); Ramamoorthy, Meng and Girimaji, arXiv:2405.19509 (partial stragglers, and the order of partitions).
 """
 
 from __future__ import annotations
