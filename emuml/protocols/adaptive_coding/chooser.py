@@ -11,7 +11,7 @@ A chooser draws from a stream of the run's seed and reads no clock: equal observ
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -78,6 +78,13 @@ class Chooser:
     settings : Settings
     seed : int
         Of the run.
+
+    Attributes
+    ----------
+    values : ndarray of float64, shape (candidates,)
+        Expected seconds per progress of each candidate, as estimated last; empty before the first estimate.
+    changes : int
+        How often the law of delays was found to have changed.
     """
 
     def __init__(self, menu: Menu, settings: Settings, seed: int = 0) -> None:
@@ -94,6 +101,7 @@ class Chooser:
         other = _next_load(menu)
         self._first = [menu[0]] * settings.first + ([] if other is None else [other] * settings.first)
         self._judged: list[Judged] = []
+        self.values = np.empty(0)
         self._best = menu[0]
         self._down: frozenset[int] = frozenset()
         self._age = self._since_probe = self._probes = 0
@@ -149,8 +157,23 @@ class Chooser:
         self._is_new = True
 
     def _decide(self, down: frozenset[int]) -> None:
+        """Judge all candidates on the rounds of the window."""
         self._law = learned(self._sample()) or self._law
         law = self._law or PROPORTIONAL
+        base, times = self._seen[-1].load, self._times(law)
+        self._judged = []
+        for family in self.menu.families:
+            moved = law.moved(times, base, family[0].load)
+            if down:
+                moved = moved.copy()
+                moved[:, list(down)] = np.inf
+            self._judged += judge(family, moved)
+        self.values = _values(self._judged, self.settings.objective)
+        self._down, self._age = down, 0
+        self._best = self._first_of_best(self.menu)
+
+    def _times(self, law: LoadLaw) -> Floats:
+        """Return the times of the window as they would be at the load of its last round, shape (rounds, workers)."""
         workers = self.menu[0].code.workers
         rounds = list(self._seen)[-min(self.settings.window, max(ROUNDS_MIN, TIMES // workers)) :]
         base, loads = rounds[-1].load, np.array([one.load for one in rounds])
@@ -161,26 +184,10 @@ class Chooser:
         for load in set(self._last_load.tolist()) - {0.0}:
             those = self._last_load == load
             last[those] = law.moved(self._last_s[those], load, base)
-        times = completed(times, answered, known, drawn, last)
-        self._judged = []
-        for family in self.menu.families:
-            moved = law.moved(times, base, family[0].load)
-            if down:
-                moved = moved.copy()
-                moved[:, list(down)] = np.inf
-            self._judged += judge(family, moved)
-        self._down, self._age = down, 0
-        self._best = self.menu[self._first_of_best(range(len(self.menu)))]
+        return completed(times, answered, known, drawn, last)
 
-    def values(self) -> Floats:
-        """Return the expected seconds per progress of each candidate, as they were estimated last."""
-        found = np.array([_value(one, self.settings.objective) for one in self._judged])
-        return found if np.isfinite(found).any() else np.array([_value(one, "progress") for one in self._judged])
-
-    def _first_of_best(self, among: Collection[int]) -> int:
-        values = self.values()
-        least = min(values[i] for i in among)
-        return next(i for i in among if values[i] <= least)
+    def _first_of_best(self, among: Sequence[Candidate]) -> Candidate:
+        return min(among, key=lambda one: float(self.values[one.index]))
 
     def _probe(self) -> Candidate | None:
         """Return, when it is time, another load's best or the next higher count, in turn; None where there is neither.
@@ -193,18 +200,17 @@ class Chooser:
         if self._since_probe < self.settings.probe:
             return None
         self._since_probe = 0
-        loads = [one.index for one in self.menu if one.load != self._best.load]
-        wider = self.menu[self._best.index - 1] if self._best.index else self._best
-        counts = [wider.index] if wider.family == self._best.family and wider is not self._best else []
+        loads = [one for one in self.menu if one.load != self._best.load]
+        counts = [one for one in self.menu if (one.family, one.index) == (self._best.family, self._best.index - 1)]
         turns = [loads, counts] if self._probes % 2 == 0 else [counts, loads]
         self._probes += 1
         among = turns[0] or turns[1]
-        return self.menu[self._first_of_best(among)] if among else None
+        return self._first_of_best(among) if among else None
 
     def _unseen(self) -> Candidate | None:
         seen = {one.load for one in self._seen}
-        unseen = [one.index for one in self.menu if one.load not in seen]
-        return self.menu[self._first_of_best(unseen)] if unseen and len(seen) == 1 else None
+        unseen = [one for one in self.menu if one.load not in seen]
+        return self._first_of_best(unseen) if unseen and len(seen) == 1 else None
 
     def _choice(self, candidate: Candidate, reason: Reason) -> Choice:
         return Choice(candidate, self._judged[candidate.index].seconds if self._judged else np.empty(0), reason)
@@ -219,6 +225,12 @@ class Chooser:
                 left[one.load] -= 1
                 found.append(one)
         return found
+
+
+def _values(judged: Sequence[Judged], objective: Objective) -> Floats:
+    """Return the expected seconds per progress of each candidate; per share decoded if none can be exact."""
+    found = np.array([_value(one, objective) for one in judged])
+    return found if np.isfinite(found).any() else np.array([_value(one, "progress") for one in judged])
 
 
 def _value(judged: Judged, objective: Objective) -> float:
