@@ -18,6 +18,9 @@ from emuml.protocols.gradient_coding import (
 from emuml.protocols.gradient_coding.codes import Code
 from emuml.protocols.gradient_coding.codes.graphs import RandomRegular
 
+OPTIMAL = 300
+"""Workers up to which decodings by least squares take no more than some milliseconds."""
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -43,13 +46,13 @@ def candidates(own: Candidate, workers: int, load: float) -> Iterator[Candidate]
     half = own.collect if own.collect is not None and own.collect < workers else max(workers // 2, 1)
     seen = [own]
     yield own
-    for one in _others(replication, half, max(workers - replication + 1, 1)):
+    for one in _others(replication, half, max(workers - replication + 1, 1), workers):
         if one not in seen:
             seen.append(one)
             yield one
 
 
-def _others(replication: int, half: int, tolerant: int) -> Iterator[Candidate]:
+def _others(replication: int, half: int, tolerant: int, workers: int) -> Iterator[Candidate]:
     """Yield codes of a load; some stop early at ``half`` answers, and one when as many miss as the exact ones stand."""
     yield Candidate(Uncoded())
     yield Candidate(IgnoreStragglers(), tolerant)
@@ -63,4 +66,4 @@ def _others(replication: int, half: int, tolerant: int) -> Iterator[Candidate]:
     yield Candidate(CyclicMDS(replication - 1))
     yield Candidate(GraphCode(RandomRegular(replication)))
     yield Candidate(GraphCode(RandomRegular(replication)), half)
-    yield Candidate(Bernoulli(float(replication), decoder="optimal"), half)
+    yield Candidate(Bernoulli(float(replication), decoder="optimal" if workers <= OPTIMAL else "one-step"), half)

@@ -15,7 +15,7 @@ from emuml.errors import EmumlError, UserError
 from emuml.experiment.experiment import Experiment
 from emuml.explanation.candidates import Candidate, candidates
 from emuml.explanation.floors import Optimum, optimum
-from emuml.explanation.sampling import ROUNDS, Estimate, Sampled, sample
+from emuml.explanation.sampling import ROUNDS, Estimate, Sampled, round_seconds, sample
 from emuml.protocols.gradient_coding.protocol import GradientCoding
 from emuml.report.view import brief
 
@@ -172,6 +172,8 @@ def explain(
     steps = experiment.stop_condition().steps_max() or 100
     time_s = 0.0
     for done, each in enumerate(those):
+        if progress is not None:
+            progress(done, len(those))
         name = _name(each)
         try:
             found = _sampled(experiment, each, rounds)
@@ -185,8 +187,6 @@ def explain(
         time_s = time_s or steps * found.round_s.mean
         gradients = time_s / found.round_s.mean * found.factor if found.round_s.mean else float("inf")
         rows.append(Row(name, found, _other_s(experiment, each, rounds), gradients, floor))
-        if progress is not None:
-            progress(done + 1, len(those))
     tail = cluster.compute.tail if isinstance(cluster.compute, ShiftedExponential) else None
     why = settles if isinstance(settles, str) else ""
     return Explanation(experiment.name, tuple(rows), refused, time_s, steps, experiment.roster().seed, tail, why)
@@ -197,18 +197,20 @@ def _name(candidate: Candidate) -> str:
     return f"{brief(candidate.code)}{closes}"
 
 
-def _sampled(experiment: Experiment, each: Candidate, rounds: int, law: Any = None) -> Sampled:
+def _sampled(experiment: Experiment, each: Candidate, rounds: int) -> Sampled:
+    return sample(each.code, **_terms(experiment, each), rounds=rounds)
+
+
+def _terms(experiment: Experiment, each: Candidate) -> dict[str, Any]:
     cluster, protocol = experiment.cluster, experiment.protocol
-    return sample(
-        each.code,
-        cluster.workers,
-        cluster.compute if law is None else law,
-        experiment.roster().seed,
-        collect=each.collect,
-        stragglers=protocol.stragglers,
-        deadline=protocol.deadline,
-        rounds=rounds,
-    )
+    return {
+        "workers": cluster.workers,
+        "law": cluster.compute,
+        "seed": experiment.roster().seed,
+        "collect": each.collect,
+        "stragglers": protocol.stragglers,
+        "deadline": protocol.deadline,
+    }
 
 
 def _other_s(experiment: Experiment, each: Candidate, rounds: int) -> Estimate | None:
@@ -217,4 +219,4 @@ def _other_s(experiment: Experiment, each: Candidate, rounds: int) -> Estimate |
     if not isinstance(law, ShiftedExponential):
         return None
     other = replace(law, tail="scaled" if law.tail == "fixed" else "fixed")
-    return _sampled(experiment, each, rounds, other).round_s
+    return round_seconds(each.code, **{**_terms(experiment, each), "law": other}, rounds=rounds)

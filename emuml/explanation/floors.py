@@ -72,12 +72,15 @@ class Optimum:
         Returns
         -------
         float or None
-            In units of the loss; None if the step is too long for the curvature, or no curvature holds what is biased.
+            In units of the loss; None if the step is too long for the curvature, no curvature holds what is biased, or
+            nothing is decoded.
         """
         problem, rows = self.problem, self.problem.rows
         step, penalty = problem.optimizer.rate_at(0), 2.0 * problem.l2
         curvatures, vectors = self.axes
         along = self.gradients(weights.shape[1]) @ vectors / rows
+        if not weights.any():  # nothing is learned, far from the optimum
+            return None
         mean = weights.mean(axis=0)
         away = (weights - mean) @ along
         noise = away.var(axis=0, ddof=1)

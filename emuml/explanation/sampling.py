@@ -6,7 +6,7 @@ the engines, so that they are the rounds of a run with the same seed whose messa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,7 +133,7 @@ def sample(
     built = code.build(workers, seed, collect)
     if not built.in_rounds:
         raise UserError("its rounds close by what answers say", "code", "a code that a round's times suffice for")
-    rounds = max(min(rounds, ANSWERS // workers), 2)
+    rounds = _affordable(rounds, workers)
     ends_s, sets = _rounds(built, law, seed, stragglers, deadline, rounds)
     decoded = [built.decode(one) for one in sets]
     weights = np.array([_combined(built, one, each.weights) for one, each in zip(sets, decoded, strict=True)])
@@ -142,7 +142,7 @@ def sample(
     spread = weights.var(axis=0, ddof=1) / rounds
     return Sampled(
         load=Estimate(float(built.loads.mean())),
-        round_s=_round_s(code, built, law, collect, stragglers, deadline, ends_s),
+        round_s=_round_s(code, built, law, collect, stragglers, deadline, lambda: ends_s),
         decode_error=_decode_error(built, law, stragglers, deadline, errors),
         exact=float(np.mean(errors == 0.0)),
         noise_gain=float(np.mean([each.noise_gain for each in decoded])),
@@ -151,6 +151,33 @@ def sample(
         weights=weights,
         remarks=built.remarks,
     )
+
+
+def round_seconds(
+    code: Code,
+    workers: int,
+    law: ComputeModel,
+    seed: int = 0,
+    *,
+    collect: int | None = None,
+    stragglers: Stragglers = "cancel",
+    deadline: Deadline = NO_DEADLINE,
+    rounds: int = ROUNDS,
+) -> Estimate:
+    """Return the seconds of a round alone: nothing is decoded that the code's rule does not ask for.
+
+    Parameters as for :func:`sample`.
+    """
+    built, rounds = code.build(workers, seed, collect), _affordable(rounds, workers)
+
+    def ends_s() -> Floats:
+        return _rounds(built, law, seed, stragglers, deadline, rounds)[0]
+
+    return _round_s(code, built, law, collect, stragglers, deadline, ends_s)
+
+
+def _affordable(rounds: int, workers: int) -> int:
+    return max(min(rounds, ANSWERS // workers), 2)
 
 
 def _rounds(
@@ -185,14 +212,14 @@ def _round_s(
     collect: int | None,
     stragglers: Stragglers,
     deadline: Deadline,
-    ends_s: Floats,
+    ends_s: Callable[[], Floats],
 ) -> Estimate:
     if np.ptp(built.loads) == 0:
         try:
             return Estimate(float(expected_round_time(code, built.workers, law, collect, stragglers, deadline)))
         except (NoClosedForm, AttributeError, ArithmeticError):
             pass  # nobody knows it, or the law cannot be asked
-    return Estimate(*mean_and_error(ends_s))
+    return Estimate(*mean_and_error(ends_s()))
 
 
 def _decode_error(built: BuiltCode, law: Any, stragglers: Stragglers, deadline: Deadline, errors: Floats) -> Estimate:

@@ -24,7 +24,7 @@ def verdict(found: Explanation) -> list[str]:
     said = []
     if exact:
         best = min(exact, key=lambda row: row.found.round_s.mean)
-        said.append(f"Fastest of those that always decode exactly: {best.name}, {_s(best)} per round.")
+        said.append(f"Fastest of those without an error in any sampled round: {best.name}, {_s(best)} per round.")
     best = min(found.rows, key=lambda row: row.gradient_s)
     said.append(f"Most gradient per second: {best.name}, {number(best.gradients)} in {seconds(found.time_s)}.")
     if found.tail is not None:

@@ -8,7 +8,7 @@ import pytest
 import emuml
 from emuml.cluster import Cluster, Constant, Network, ShiftedExponential, WorkerFactors
 from emuml.errors import UserError
-from emuml.explanation.sampling import sample
+from emuml.explanation.sampling import round_seconds, sample
 from emuml.protocols import GradientCoding
 from emuml.protocols.gradient_coding import (
     Bernoulli,
@@ -71,6 +71,12 @@ def test_sampled_rounds_close_by_the_clock_as_those_of_a_run_do(code, stragglers
     assert found.decode_error.mean == pytest.approx(errors.mean(), rel=1e-12)
     # A closed form is the mean of many, within the spread of 25.
     assert found.round_s.mean == pytest.approx(run.duration_s / 25, rel=1e-12 if found.round_s.error else 0.2)
+
+
+@pytest.mark.parametrize("code", [FractionalRepetition(2), GraphCode(Complete())])
+def test_seconds_of_rounds_need_no_decoding(code):
+    given = {"workers": 10, "law": LAW, "seed": 3, "stragglers": "skip-stale", "rounds": 20}
+    assert round_seconds(code, **given) == sample(code, **given).round_s
 
 
 def test_a_bias_is_told_from_noise():

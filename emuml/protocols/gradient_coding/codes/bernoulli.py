@@ -19,7 +19,7 @@ from emuml import _kernels
 from emuml.errors import UserError
 from emuml.protocols.gradient_coding.codes.linear import LinearCode
 from emuml.protocols.gradient_coding.codes.seam import check_collect, check_workers
-from emuml.protocols.gradient_coding.decoders.least_squares import LeastSquares
+from emuml.protocols.gradient_coding.decoders.least_squares import LeastSquares, check_size
 from emuml.protocols.gradient_coding.decoders.one_step import OneStep
 from emuml.protocols.gradient_coding.decoders.seam import Rows
 from emuml.shapes import All, Count
@@ -77,6 +77,10 @@ class Bernoulli:
         if self.load > partitions:
             where, allowed = "Bernoulli.load", f"a number above 0 and at most {partitions}, the number of partitions"
             raise UserError(f"got {self.load:g}", where, allowed, f"the nearest is {partitions}")
+        if self.decoder == "optimal":
+            check_size(
+                collect or workers, partitions, "Bernoulli codes optimally", "decoder='one-step' needs no matrix"
+            )
         cells = _drawn(workers * partitions, self.load / partitions, stream_key(seed, "", "code/bernoulli"))
         holders, indices = np.divmod(cells, partitions)
         if self.regularised:

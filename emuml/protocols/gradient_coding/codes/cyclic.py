@@ -18,6 +18,7 @@ from annotated_types import Ge
 
 from emuml.protocols.gradient_coding.codes.cyclic_code import CyclicCode, check_stragglers, cyclic_rows, rule_of
 from emuml.protocols.gradient_coding.decoders.conditioning import refuse_hopeless
+from emuml.protocols.gradient_coding.decoders.least_squares import check_size
 from emuml.protocols.gradient_coding.decoders.null_space import NullSpace
 from emuml.protocols.gradient_coding.decoders.seam import Floats
 from emuml.spec import check
@@ -58,9 +59,12 @@ class CyclicRepetition:
         Raises
         ------
         UserError
-            If there are not more workers than stragglers, or ``collect`` is not in ``1..workers``.
+            If there are not more workers than stragglers, ``collect`` is not in ``1..workers``, or there are more than
+            4,096 workers.
         """
         check_stragglers(self.stragglers, workers, collect, type(self).__name__)
+        hint = f"FractionalRepetition(replication={self.stragglers + 1}) or CyclicMDS has no such matrix"
+        check_size(workers, workers, "cyclic repetition", hint)
         return _built(workers, self.stragglers, seed, collect)
 
 

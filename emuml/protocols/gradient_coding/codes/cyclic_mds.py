@@ -21,6 +21,7 @@ from emuml.protocols.gradient_coding.codes.cyclic_code import CyclicCode, check_
 from emuml.protocols.gradient_coding.decoders.conditioning import REFUSED, refuse_hopeless, relative_error
 from emuml.protocols.gradient_coding.decoders.fourier import Fourier, contiguous_weights
 from emuml.protocols.gradient_coding.decoders.interpolation import GOLDEN
+from emuml.protocols.gradient_coding.decoders.least_squares import check_size
 from emuml.protocols.gradient_coding.decoders.seam import Floats, Indices
 from emuml.spec import check
 from emuml.streams import stream_key, words_at
@@ -82,6 +83,10 @@ class CyclicMDS:
                 "CyclicMDS.stragglers",
                 f"an integer in 0..{workers - 1} that is {'even' if workers % 2 else 'odd'}, or 0",
                 f"the nearest is {self.stragglers + 1}; {other} fits as well" if next_fits else f"{other} fits",
+            )
+        if collect is not None and collect < workers - self.stragglers:
+            check_size(
+                collect, workers, "fewer answers than exact ones need", "without collect there is no such matrix"
             )
         return _built(workers, self.stragglers, self.order, seed if self.order == "seeded" else 0, collect)
 

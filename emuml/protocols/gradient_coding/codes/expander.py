@@ -18,7 +18,7 @@ from emuml.errors import UserError
 from emuml.protocols.gradient_coding.codes.graphs import Graph, vertices_of
 from emuml.protocols.gradient_coding.codes.linear import LinearCode
 from emuml.protocols.gradient_coding.codes.seam import check_collect, check_workers
-from emuml.protocols.gradient_coding.decoders.least_squares import LeastSquares
+from emuml.protocols.gradient_coding.decoders.least_squares import LeastSquares, check_size
 from emuml.protocols.gradient_coding.decoders.one_step import OneStep
 from emuml.protocols.gradient_coding.decoders.seam import Rows
 from emuml.shapes import All, Count
@@ -62,6 +62,8 @@ class Expander:
         """
         check_workers(workers)
         check_collect(collect, workers)
+        if self.decoder == "optimal":
+            check_size(collect or workers, workers, "adjacency codes optimally", "decoder='one-step' needs no matrix")
         edges = self.graph.edges(vertices_of(self.graph, workers, "vertices"), seed)
         ends = np.concatenate([edges, edges[:, ::-1]]).astype(np.int64)
         degrees = np.bincount(ends[:, 0], minlength=workers)

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from emuml.errors import UserError
+from emuml.protocols.gradient_coding.decoders.conditioning import Unsound
 from emuml.protocols.gradient_coding.decoders.seam import Floats, Indices, Rows, Weights
+
+ENTRIES_MAX = 1 << 24
+"""Entries of a matrix up to which a decomposition takes a minute or two, and not hours or all memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +35,36 @@ class LeastSquares:
     is_cheap = False
 
     def weights(self, received: Indices) -> Weights:
-        """See :class:`Decoder`."""
+        """See :class:`Decoder`.
+
+        Raises
+        ------
+        Unsound
+            If there are more answers than could be decomposed.
+        """
         values: Floats = np.zeros(received.size)
+        if received.size * self.rows.partitions > ENTRIES_MAX:
+            raise Unsound(f"{_matrix(received.size, self.rows.partitions)} is too large for least squares")
         if received.size:
             matrix = self.rows.dense(received)
             values = np.linalg.lstsq(matrix.T, np.ones(self.rows.partitions), rcond=None)[0].astype(
                 np.float64, copy=False
             )
         return self.rows.judged(received, values)
+
+
+def check_size(answers: int, partitions: int, code: str, hint: str) -> None:
+    """Refuse a code whose rounds would decompose more than can be decomposed.
+
+    Raises
+    ------
+    UserError
+        If there are more entries than ``ENTRIES_MAX``.
+    """
+    if answers * partitions > ENTRIES_MAX:
+        what = f"decoding {code} decomposes {_matrix(answers, partitions)}"
+        raise UserError(what, "workers", f"at most {ENTRIES_MAX:,} entries, those of 4,096 x 4,096", hint)
+
+
+def _matrix(answers: int, partitions: int) -> str:
+    return f"a matrix of {answers:,} x {partitions:,}"
