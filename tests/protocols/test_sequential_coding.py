@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import emuml
+import emuml.testing as et
 from emuml.cluster import Cluster, DelayTrace
 from emuml.cluster.faults import Crash, FaultPlan
 from emuml.des.emulator import Emulator
@@ -145,3 +146,14 @@ def test_what_does_not_fit_is_refused_before_anything_runs():
         GradientCoding(code=SelectiveRepetition(1, 2, 1))
     with pytest.raises(UserError, match="partitions"):
         emulate(MultiplexedCoding(2, 4, 5), regression(rows=50), DelayTrace(delays()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "code", [Uncoded(), SelectiveRepetition(1, 2, 2), MultiplexedCoding(1, 2, 1), MultiplexedCoding(2, 3, 0)], ids=str
+)
+def test_explorers_find_nothing(code):
+    """With workers and servers that crash and come back, and sessions that break."""
+    protocol = SequentialGradientCoding(code)
+    found = et.explore(lambda: protocol, et.shipped(protocol), runs=60, faults=et.faults(keep=()))
+    assert found.ok, found.failure.trial.report()
