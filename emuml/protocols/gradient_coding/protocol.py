@@ -23,7 +23,7 @@ from emuml.errors import UserError
 from emuml.message import size_bytes
 from emuml.node import Factory, NodeId, Nodes
 from emuml.protocol import Outcome, Problem, Promise
-from emuml.protocols.gradient_coding.codes import BuiltCode, Code, Uncoded
+from emuml.protocols.gradient_coding.codes import BuiltCode, Code, PartialWork, Uncoded
 from emuml.protocols.gradient_coding.messages import Gradient, Parameters
 from emuml.protocols.gradient_coding.worker import answer_to, costs_of, task_of
 from emuml.roster import Makers, Roster
@@ -146,8 +146,10 @@ class GradientCoding:
         """Return what theory can say of rounds.
 
         That is the mean, variance and distribution function (of ``t``) of their durations and, of codes that add what
-        has arrived at a deadline, the expected error.
+        has arrived at a deadline, the expected error. Of partial work :mod:`emuml.theory.partial` draws durations.
         """
+        if isinstance(self.code, PartialWork):
+            return ()
         home, source = "emuml.theory", "order statistics; Tandon et al. 2017, Wang et al. 2019"
         arguments: dict[str, Any] = {"code": self.code, "collect": self.collect, "stragglers": self.stragglers}
         errors: tuple[Promise, ...] = ()
