@@ -10,7 +10,15 @@ from emuml.cluster.faults import Crash, FaultPlan
 from emuml.des.emulator import Emulator
 from emuml.errors import UserError
 from emuml.protocols import GradientCoding, SequentialGradientCoding
-from emuml.protocols.gradient_coding import FractionalRepetition, IgnoreStragglers, Uncoded
+from emuml.protocols.gradient_coding import (
+    Bernoulli,
+    FractionalRepetition,
+    IgnoreStragglers,
+    PartialWork,
+    Uncoded,
+    VerifiedRepetition,
+    YeAbbe,
+)
 from emuml.protocols.sequential_coding import MultiplexedCoding, SelectiveRepetition
 from emuml.roster import Roster
 from emuml.stopping import Rounds
@@ -97,6 +105,7 @@ def test_gradients_are_exact_at_the_parameters_that_the_log_names(code):
         state, values = problem.step(state, trained[job], gradient, job)
         trained.append(values)
     assert np.allclose([item.parameters for item in run.published], trained, rtol=1e-12, atol=1e-14)
+    assert max(logged.metrics["decode_error"] for logged in run.logs) < 1e-20
     stalest = max(logged.metrics["staleness"] for logged in run.logs)
     assert stalest <= SequentialGradientCoding(code).sequence(WORKERS).delay
 
@@ -144,6 +153,11 @@ def test_what_does_not_fit_is_refused_before_anything_runs():
         SequentialGradientCoding().nodes(regression(), Roster.of_counts(0, Rounds(1), server=2, worker=2))
     with pytest.raises(UserError, match="SelectiveRepetition"):
         GradientCoding(code=SelectiveRepetition(1, 2, 1))
+    for code in (PartialWork(2), VerifiedRepetition(3, 1), YeAbbe(1, 2)):
+        with pytest.raises(UserError, match="sums"):
+            SequentialGradientCoding(code).sequence(WORKERS)
+    with pytest.raises(UserError, match="no partition"):
+        SequentialGradientCoding(Bernoulli(0.01)).sequence(WORKERS)
     with pytest.raises(UserError, match="partitions"):
         emulate(MultiplexedCoding(2, 4, 5), regression(rows=50), DelayTrace(delays()))
 

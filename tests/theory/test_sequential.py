@@ -127,7 +127,7 @@ def test_chunks_of_a_job_cover_its_data():
         built = code.sequence(6)
         total = np.zeros(built.partitions)
         every = {(worker, part): None for worker in range(6) for part in range(built.slots)}
-        for (worker, part), weight in built.weights(every):
+        for (worker, part), weight in built.decode(every).terms:
             owned, factors = built.piece(worker, part)
             total[list(owned)] += weight * np.array(factors or 1.0)
         assert np.array_equal(total, np.ones(built.partitions))

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from emuml.errors import UserError
 from emuml.protocols.gradient_coding import CyclicMDS, CyclicRepetition, Decoding, FractionalRepetition, Uncoded
+from emuml.protocols.sequential_coding.seam import Sum
 
 
 class Inner(Protocol):
@@ -56,10 +57,9 @@ def tolerant_code(workers: int, tolerance: int, seed: int) -> Inner:
     return CyclicRepetition(tolerance).build(workers, seed)
 
 
-def decoded_weights(
-    code: Inner, part: int, results: Mapping[tuple[int, int], Any]
-) -> list[tuple[tuple[int, int], float]]:
-    """Return the weights with which a gradient code adds the results of one part; those of 0 are left out."""
+def decoded(code: Inner, part: int, results: Mapping[tuple[int, int], Any]) -> Sum:
+    """Return how a gradient code adds the results of one part; those of weight 0 are left out."""
     received = sorted(worker for worker, of in results if of == part)
-    weights = code.decode(received).weights.tolist()
-    return [((worker, part), weight) for worker, weight in zip(received, weights, strict=True) if weight]
+    found = code.decode(received)
+    weights = zip(received, found.weights.tolist(), strict=True)
+    return Sum([((worker, part), weight) for worker, weight in weights if weight], found.error)

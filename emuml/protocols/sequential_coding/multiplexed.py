@@ -16,9 +16,9 @@ import numpy as np
 from annotated_types import Ge
 
 from emuml.errors import UserError
-from emuml.protocols.sequential_coding.inner import Inner, check_model, decoded_weights, tolerant_code
+from emuml.protocols.sequential_coding.inner import Inner, check_model, decoded, tolerant_code
 from emuml.protocols.sequential_coding.patterns import Bursts
-from emuml.protocols.sequential_coding.seam import Chunk, Flags, Schedule, Sequence, Timing
+from emuml.protocols.sequential_coding.seam import Chunk, Flags, Schedule, Sequence, Sum, Timing
 from emuml.spec import check
 
 
@@ -112,13 +112,12 @@ class Multiplexed(Sequence):
         first = self._first_coded + (part - self.own) * self.workers
         return tuple(first + i for i in self.inner.assignment(worker)), self.inner.coefficients(worker)
 
-    def weights(self, results: Mapping[tuple[int, int], Any]) -> list[tuple[tuple[int, int], float]]:
+    def decode(self, results: Mapping[tuple[int, int], Any]) -> Sum:
         """See :class:`Sequence`."""
-        found = [((worker, part), 1.0) for worker in range(self.workers) for part in range(self.own)]
-        if self.is_coded:
-            for part in range(self.own, self.slots):
-                found += decoded_weights(self.inner, part, results)
-        return found
+        own = [((worker, part), 1.0) for worker in range(self.workers) for part in range(self.own)]
+        parts = range(self.own, self.slots) if self.is_coded else ()
+        coded = [decoded(self.inner, part, results) for part in parts]
+        return Sum(own + [term for each in coded for term in each.terms], sum(each.error for each in coded))
 
 
 class MultiplexedSchedule(Schedule):

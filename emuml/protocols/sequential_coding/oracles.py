@@ -64,7 +64,7 @@ def _only_adds(finished: Any) -> bool:
     """Tell whether all weights and coefficients of a code are whole numbers."""
     code = _built(finished)
     every = {(worker, part): None for worker in range(code.workers) for part in range(code.slots)}
-    factors = [code.piece(worker, part)[1] or (1.0,) for (worker, part), _ in code.weights(every)]
+    factors = [code.piece(worker, part)[1] or (1.0,) for (worker, part), _ in code.decode(every).terms]
     return all(np.all(np.asarray(each) == 1.0) for each in factors)
 
 

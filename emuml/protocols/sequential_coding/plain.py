@@ -7,14 +7,32 @@ from typing import Any
 
 import numpy as np
 
-from emuml.protocols.sequential_coding.inner import decoded_weights
-from emuml.protocols.sequential_coding.seam import Chunk, Flags, Schedule, Sequence, Timing
+from emuml.errors import UserError
+from emuml.protocols.gradient_coding import BuiltCode
+from emuml.protocols.sequential_coding.inner import decoded
+from emuml.protocols.sequential_coding.seam import Chunk, Flags, Schedule, Sequence, Sum, Timing
 
 
 class Plain(Sequence):
-    """A built gradient code, such as ``Uncoded().build(30)``, as the sequential code that waits for its stop rule."""
+    """A built gradient code, such as ``Uncoded().build(30)``, as the sequential code that waits for its stop rule.
 
-    def __init__(self, code: Any) -> None:
+    Raises
+    ------
+    UserError
+        If its answers are no sums of partitions, or a worker has none.
+    """
+
+    def __init__(self, code: BuiltCode) -> None:
+        kind = type(code)
+        if kind.roles is not BuiltCode.roles or kind.task is not BuiltCode.task:
+            allowed = "a code whose answers are weighted sums of partitions, and SelectiveRepetition, MultiplexedCoding"
+            raise UserError(
+                f"answers of a {kind.__name__} are no such sums", "sequential-gradient-coding.code", allowed
+            )
+        idle = next((worker for worker in range(code.workers) if not code.assignment(worker)), None)
+        if idle is not None:
+            where = "sequential-gradient-coding.code"
+            raise UserError(f"worker {idle} of it has no partition", where, "a code that gives everybody work")
         self.inner, self.workers, self.partitions, self.delay = code, code.workers, code.partitions, 0
 
     @property
@@ -43,9 +61,9 @@ class Plain(Sequence):
         """See :class:`Sequence`."""
         return self.inner.assignment(worker), self.inner.coefficients(worker)
 
-    def weights(self, results: Mapping[tuple[int, int], Any]) -> list[tuple[tuple[int, int], float]]:
+    def decode(self, results: Mapping[tuple[int, int], Any]) -> Sum:
         """See :class:`Sequence`."""
-        return decoded_weights(self.inner, 0, results)
+        return decoded(self.inner, 0, results)
 
 
 class PlainSchedule(Schedule):

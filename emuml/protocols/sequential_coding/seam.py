@@ -43,6 +43,16 @@ class Timing(NamedTuple):
     slot_load: float
 
 
+class Sum(NamedTuple):
+    """How delivered parts of a job add up: (worker, part) and weight of each, in order, and the error of that.
+
+    The error is ``||a^T B - 1||^2`` in partitions, 0 up to rounding for codes that are exact.
+    """
+
+    terms: list[tuple[tuple[int, int], float]]
+    error: float
+
+
 class Schedule(ABC):
     """One run of a sequential code: rounds are asked for, closed, and lead to decoded jobs.
 
@@ -132,8 +142,8 @@ class Sequence(ABC):
         """Return partitions and their coefficients (None: ones) whose sum is this part of any job for this worker."""
 
     @abstractmethod
-    def weights(self, results: Mapping[tuple[int, int], Any]) -> list[tuple[tuple[int, int], float]]:
-        """Return how the delivered parts of a decoded job add up to its gradient: (worker, part) and weight, in order.
+    def decode(self, results: Mapping[tuple[int, int], Any]) -> Sum:
+        """Return how the delivered parts of a job add up to its gradient.
 
         Parameters
         ----------

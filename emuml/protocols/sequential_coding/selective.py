@@ -16,9 +16,9 @@ import numpy as np
 from annotated_types import Ge
 
 from emuml.errors import UserError
-from emuml.protocols.sequential_coding.inner import Inner, check_model, decoded_weights, tolerant_code
+from emuml.protocols.sequential_coding.inner import Inner, check_model, decoded, tolerant_code
 from emuml.protocols.sequential_coding.patterns import Bursts
-from emuml.protocols.sequential_coding.seam import Chunk, Flags, Schedule, Sequence, Timing
+from emuml.protocols.sequential_coding.seam import Chunk, Flags, Schedule, Sequence, Sum, Timing
 from emuml.spec import check
 
 
@@ -114,9 +114,9 @@ class Selective(Sequence):
         """See :class:`Sequence`."""
         return self.inner.assignment(worker), self.inner.coefficients(worker)
 
-    def weights(self, results: Mapping[tuple[int, int], Any]) -> list[tuple[tuple[int, int], float]]:
+    def decode(self, results: Mapping[tuple[int, int], Any]) -> Sum:
         """See :class:`Sequence`."""
-        return decoded_weights(self.inner, 0, results)
+        return decoded(self.inner, 0, results)
 
 
 class SelectiveSchedule(Schedule):

@@ -47,7 +47,7 @@ class Server(Node):
         self.schedule = self.code.schedule(self.stop.steps_max() or ENDLESS)
         self.asked_at: dict[int, tuple[int, Array]] = {}  # of each job that is not stepped: version, parameters
         self.delivered: dict[int, Delivered] = {}  # of each job that is not decoded
-        self.gradients: dict[int, tuple[int, NDArray[Any]]] = {}  # of those that wait for their turn: round, gradient
+        self.gradients: dict[int, tuple[int, NDArray[Any], float]] = {}  # of those that wait: round, gradient, error
         self.stale = 0
         ctx.publish(0, self.parameters.values)
         self.open(ctx)
@@ -110,20 +110,20 @@ class Server(Node):
                     self.delivered[job][worker, part] = value, row
         late, round = self.late(), self.schedule.round
         for job in self.schedule.close(late):
-            self.gradients[job] = round, self.gradient(self.delivered.pop(job))
+            self.gradients[job] = round, *self.gradient(self.delivered.pop(job))
         self.step(ctx, int(np.count_nonzero(late)))
 
-    def gradient(self, delivered: Delivered) -> NDArray[Any]:
-        """Return the gradient of a decoded job, added in a fixed order."""
-        weights = self.code.weights(delivered)
-        rows = [array_of(value)[row] for value, row in (delivered[key] for key, _ in weights)]
-        return combine([weight for _, weight in weights], rows)
+    def gradient(self, delivered: Delivered) -> tuple[NDArray[Any], float]:
+        """Return the gradient of a job, added in a fixed order, and the error of its decoding."""
+        terms, error = self.code.decode(delivered)
+        rows = [array_of(value)[row] for value, row in (delivered[key] for key, _ in terms)]
+        return combine([weight for _, weight in terms], rows), error
 
     def step(self, ctx: Context, late: int) -> None:
         """Take the steps whose turn has come, and go on unless training is over."""
         while self.parameters.version in self.gradients:
             job = self.parameters.version
-            round, gradient = self.gradients.pop(job)
+            round, gradient, error = self.gradients.pop(job)
             asked_at, _ = self.asked_at.pop(job)
             state, values = self.workload.step(self.parameters.state, self.parameters.values, gradient, job)
             self.parameters.on_step(values, state)
@@ -134,6 +134,7 @@ class Server(Node):
                 arrivals=len(self.answers),
                 late=late,
                 waited=int(self.is_overdue),
+                decode_error=error,
                 stale=self.stale,
             )
             self.stale = 0
