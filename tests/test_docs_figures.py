@@ -17,6 +17,13 @@ def test_a_picture_comes_from_the_code(name):
     assert SCRIPT["draw"](name) == (HOME / "figures" / f"code-{name}.svg").read_text()
 
 
+@pytest.mark.slow
+def test_the_picture_of_sequential_codes_comes_from_the_code():
+    """``python docs/figures/sequential.py`` draws it."""
+    path = HOME / "figures" / "sequential.py"
+    assert runpy.run_path(str(path))["draw"]() == path.with_suffix(".svg").read_text()
+
+
 @pytest.mark.parametrize("name", SCRIPT["PICTURES"])
 def test_every_picture_has_its_page_and_is_on_it(name):
     assert (HOME / "figures" / f"code-{name}.svg").exists()
