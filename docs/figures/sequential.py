@@ -1,8 +1,8 @@
 """Draws ``sequential.svg`` of the page on sequential codes: ``python docs/figures/sequential.py``.
 
 Left: what a round of M-SGC(2,3,4) works on, a row for each round and a column for each job; full squares are chunks of
-a worker's own, hollow ones repeat what was missed or are coded. Right: seconds of 200 jobs on 20 workers, of whom so many
-straggle in every other round, on the delays of the page.
+a worker's own, hollow ones repeat what was missed or are coded. Right: seconds of 200 jobs on 20 workers, of whom
+so many straggle in every other round, on the delays of the page.
 """
 
 from __future__ import annotations
