@@ -42,9 +42,11 @@ from emuml.theory.noise_floor import (
     second_moment_recursion,
 )
 from emuml.theory.order_statistics import exponential_means, exponential_variances, order_statistic_moments
+from emuml.theory.partial import partial_round_times
 from emuml.theory.round_time import expected_round_time, exponential_part, round_time_variance, seconds_per_gradient
 from emuml.theory.seams import NoClosedForm
 from emuml.theory.semantics import RoundEnds, round_ends
+from emuml.theory.sequential import SequentialRounds, sequential_rounds
 from emuml.theory.stragglers import carry_over_mean, skip_stale_moments
 from emuml.theory.updates import expected_pushes_time, expected_update_time
 
@@ -61,6 +63,9 @@ __all__ = [
     "absence_at",
     "RoundEnds",
     "round_ends",
+    "partial_round_times",
+    "SequentialRounds",
+    "sequential_rounds",
     "skip_stale_moments",
     "carry_over_mean",
     "exponential_part",
