@@ -77,7 +77,7 @@ class Emulator:
         versions: dict[str, str] | None = None,
     ) -> None:
         self.env = Environment(0.0)
-        self.still_most = max(LIVELOCK_EVENTS, 4 * len(roster.ids))
+        self.still_most = max(LIVELOCK_EVENTS, 4 * len(roster.ids) * cluster.servers)
         self.nodes, self.cluster, self.roster, self.unit_cost = nodes, cluster, roster, unit_cost
         self.choices = None if choose is None else Choices(choose)
         self.observers, self.log_sinks = tuple(observers), tuple(log_sinks)

@@ -54,17 +54,19 @@ def lines(
     top: float | None = None,
     x_from_zero: bool = True,
     may_log: bool = True,
+    x_is_log: bool = False,
 ) -> Element:
     """Draw lines.
 
     The vertical axis begins at 0 if ``from_zero`` asks for it, and reaches to ``top``; otherwise it is logarithmic when
     values are positive, span more than a factor of four, and it ``may_log``. What is no finite number is not drawn, but
-    the horizontal axis has room for it; a line of a single point is a dot.
+    the horizontal axis has room for it; a line of a single point is a dot. ``x_is_log`` makes that axis logarithmic,
+    of positive values.
     """
     thinned = [_thin(one) for one in series]
     ys = [float(y) for one in thinned for y in one.y]
     is_log = bool(ys) and min(ys) > 0 and max(ys) > 4 * min(ys) and may_log and not from_zero
-    x = scale_for(_extent(series), LEFT, RIGHT, from_zero=x_from_zero)
+    x = scale_for(_extent(series), LEFT, RIGHT, is_log=x_is_log, from_zero=x_from_zero and not x_is_log)
     y = scale_for([*ys, *([] if top is None else [top])], BOTTOM, TOP, is_log=is_log, from_zero=from_zero)
     drawn = [
         _dot(one, x, y, style, i)

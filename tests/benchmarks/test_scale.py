@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from benchmarks import lean, scale, scale_training, simpy_idiom
+from benchmarks import growth, lean, scale, scale_training, simpy_idiom
 from emuml.cluster import Cluster, Constant
 from emuml.des.pushes import PushTier
 from emuml.des.rounds import RoundTier
@@ -46,3 +46,11 @@ def test_figures_of_speeds_have_targets() -> None:
 
     assert all(figure.target == 3.5 and figure.ratio is not None for figure in found.values())
     assert scale.covered(40, 2).iterations == 80
+
+
+@pytest.mark.slow
+def test_growth_is_measured_of_every_contestant_at_every_size() -> None:
+    found = growth.seconds(1, sizes=(100, 200), least=0.001)
+
+    assert found.keys() == growth.NAMES.keys()
+    assert all(len(each) == 2 and min(each) > 0 for each in found.values())

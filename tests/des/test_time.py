@@ -6,6 +6,7 @@ import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
+import emuml
 from emuml.cluster.cluster import Cluster, Network
 from emuml.cluster.compute import Constant
 from emuml.cluster.faults import Crash
@@ -13,6 +14,9 @@ from emuml.des import emulator as emulator_module
 from emuml.des.environment import NORMAL, TIMER, URGENT, Environment
 from emuml.errors import Deadlock, Livelock, NodeFailed
 from emuml.node import NodeId
+from emuml.protocols import AsyncUpdates
+from emuml.protocols.async_updates import BSP
+from emuml.workloads import LogisticRegression
 from tests.des.scripted import Note, emulate, emulator, on
 from tests.des.test_slots import task
 
@@ -274,6 +278,23 @@ def test_messages_without_end_in_one_instant_are_a_livelock(monkeypatch):
     assert run.error.now == 1.5
     assert 1000 <= run.error.events <= 1002
     assert "worker-0" in run.error.report
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_a_round_of_one_instant_is_no_livelock_however_many_take_part(monkeypatch, servers):
+    monkeypatch.setattr(emulator_module, "LIVELOCK_EVENTS", 1000)
+    workers = 1000  # so that everybody's message, end of work and answer are more events than that
+    experiment = emuml.Experiment(
+        workload=LogisticRegression(data=f"two-gaussians:{workers}x2", validation=0.0),
+        protocol=AsyncUpdates(BSP()),
+        cluster=Cluster(workers=workers, servers=servers, compute=Constant(1.0)),
+        rounds=2,
+    )
+
+    result = emuml.run(experiment, tier="event", trace=False)
+
+    assert result.duration_s == 2.0
+    assert result.run.events > 4000 * servers
 
 
 def test_stop_takes_effect_at_its_place_and_the_first_reason_is_kept():

@@ -228,3 +228,15 @@ def test_codes_that_do_not_fit_are_refused_by_the_shape():
         GradientCoding(FractionalRepetition(7)).shape(Roster.of_counts(server=1, worker=6))
     with pytest.raises(UserError, match="collect"):
         GradientCoding(Uncoded(), collect=0)
+
+
+def test_replicas_that_are_asked_the_same_are_given_one_task():
+    code, problem, parameters = FractionalRepetition(2).build(4), Tally(1), np.zeros(1)
+
+    first, second, other = (code.task(problem, parameters, worker, 3) for worker in (0, 1, 2))
+
+    assert first is second
+    assert first is not other
+    for asked in ((problem, np.zeros(1), 0, 3), (Tally(1), parameters, 0, 3), (problem, parameters, 0, 4)):
+        assert code.task(*asked) is not first
+    assert code.task(problem, parameters, 0, 3) is not first  # what came between has taken its place

@@ -15,13 +15,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from emuml.protocols.gradient_coding.codes.seam import BuiltCode, Decoding, checked
 from emuml.shapes import All, Count, Cover, CoverOrCount, Groups, StopRule, miss_probability
+from emuml.task import Task
+
+if TYPE_CHECKING:
+    from emuml.protocol import Problem
 
 Scale = Literal["none", "unbiased", "covered"]
 """Factor on the sum of the groups that answered; see :class:`FractionalRepetition`."""
@@ -87,6 +91,20 @@ class GroupCode(BuiltCode):
     def coefficients(self, worker: int) -> tuple[float, ...]:
         """Return the factor of each of the worker's partitions in its answer: ones."""
         return (1.0,) * self.block
+
+    def task(self, workload: Problem, parameters: NDArray[Any], worker: int, draw: int) -> Task:
+        """Return what a worker computes; replicas that are asked the same in a row are given the same object."""
+        if self.n_groups == self.workers:
+            return super().task(workload, parameters, worker, draw)
+        group = self.group_of(worker)
+        kept = self._tasks.get(group)
+        if kept is None or kept[0] is not workload or kept[1] is not parameters or kept[2].draw != draw:
+            kept = self._tasks[group] = workload, parameters, super().task(workload, parameters, worker, draw)
+        return kept[2]
+
+    @cached_property
+    def _tasks(self) -> dict[int, tuple[Problem, NDArray[Any], Task]]:
+        return {}
 
     @cached_property
     def encode_matrix(self) -> NDArray[np.float64]:
