@@ -17,7 +17,8 @@ from emuml.workloads import LogisticRegression
 from tests.testing.soak import RUNS, SOAK
 
 REPEATED = FractionalRepetition(1), FractionalRepetition(2)
-QUICK = AdaptiveCoding(REPEATED, (0.5, 0.8), window=4, probe=3)
+QUICK = AdaptiveCoding(REPEATED, (0.5, 0.8), "progress", window=4, probe=3)
+QUICK_BALANCED = AdaptiveCoding(REPEATED, (0.5, 0.8), window=4, probe=3)
 QUICK_EXACT = AdaptiveCoding(REPEATED, objective="exact", window=4, probe=3)
 
 NO_FAULTS = FaultPlan()
@@ -103,7 +104,7 @@ def test_a_worker_that_comes_back_is_no_slow_worker():
     assert set(logged(result, "estimated_s")[12:]) == {1.0}
 
 
-@pytest.mark.parametrize("protocol", [QUICK, QUICK_EXACT], ids=["progress", "exact"])
+@pytest.mark.parametrize("protocol", [QUICK, QUICK_BALANCED, QUICK_EXACT], ids=["progress", "balanced", "exact"])
 @pytest.mark.parametrize("workers", [2, 3, 4, 6])
 def test_plain_runs_keep_what_is_promised(protocol, workers):
     assert et.run(lambda: protocol, et.Scenario(workers=workers, rounds=10)).ok
@@ -120,12 +121,12 @@ def test_menus_of_several_kinds_of_codes_keep_it_too():
 
 @pytest.mark.soak
 @pytest.mark.slow
-@pytest.mark.parametrize("protocol", [QUICK, QUICK_EXACT], ids=["progress", "exact"])
+@pytest.mark.parametrize("protocol", [QUICK, QUICK_BALANCED, QUICK_EXACT], ids=["progress", "balanced", "exact"])
 def test_explored_crashes_of_workers_and_of_the_server_break_nothing(protocol):
     found = et.explore(
         lambda: protocol,
         et.shipped(protocol),
-        runs=RUNS if SOAK else 100,
+        runs=RUNS if SOAK else 60,
         clusters=et.clusters(workers=(2, 5), rounds=(3, 10)),
         faults=et.faults(crash=3, keep=()),
     )

@@ -50,7 +50,7 @@ class AdaptiveCoding:
     collect_shares : list of float
         Shares of the workers, in (0, 1), at which rounds of each code may also close early. Beside them each code is
         on the menu without an early end. None with ``objective="exact"``.
-    objective : {"progress", "balanced", "exact"}
+    objective : {"balanced", "progress", "exact"}
         ``"progress"``: least expected seconds per share of the gradient that is decoded. ``"balanced"``: the same where
         each part of the data has to count alike. ``"exact"``: least expected seconds of a round that decodes exactly.
     window : int
@@ -75,7 +75,7 @@ class AdaptiveCoding:
 
     codes: tuple[Code, ...] = (FractionalRepetition(1), FractionalRepetition(2), FractionalRepetition(3))
     collect_shares: tuple[Annotated[float, Gt(0), Lt(1)], ...] = ()
-    objective: Objective = "progress"
+    objective: Objective = "balanced"
     window: Annotated[int, Ge(4)] = 64
     every: Annotated[int, Ge(1)] = 1
     first: Annotated[int, Ge(1)] = 1
