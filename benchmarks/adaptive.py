@@ -6,7 +6,7 @@ are followed without nodes, which gives the times of the emulator. Training is e
 ratio is that of what the loss lies above the least one, after equal time.
 
 Verdict (two seeds, 1,000 rounds; recorded delays as long as they are): on stationary laws at most 5.3 % above the best
-fixed choice, 1.9 % on average. Where the law changes, below it in 11 of 12 cases, by 20 % at most, above by 0.5 %. On
+fixed choice, 2.0 % on average. Where the law changes, below it in 11 of 12 cases, by 20 % at most, above by 0.5 %. On
 recorded delays between 1.1 % below and 3.6 % above. The loss above the least one, with real gradients and workers that
 stay slow: 3 % above to 7 % below the best fixed choice with the objective ``balanced``, but 1.3 to 9.5 times as much
 with ``progress``, for which the data of slow workers hardly count.
