@@ -80,6 +80,7 @@ clean: ## remove what was built or cached; .venv stays
 
 $(PY):
 	@test -n "$(PYTHON)" || { echo "emuml needs Python 3.11 or newer: make PYTHON=/path/to/python" >&2; exit 1; }
+	@echo "making an environment in $(VENV): takes minutes, once"
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 		echo "no environment: is Python's venv module there? (on Debian: apt install python3-venv)" >&2; exit 1; }
 

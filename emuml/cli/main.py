@@ -59,7 +59,9 @@ def _status(arguments: list[str] | None) -> int:
     except EmumlError as error:
         done = report_error(error)
     except UsageError as error:
-        say(f"{error.format_message()}; emuml --help says more")  # type: ignore[attr-defined]
+        context = getattr(error, "ctx", None)
+        asked = "emuml" if context is None else context.command_path
+        say(f"{error.format_message()}; {asked} --help says more")  # type: ignore[attr-defined]
         done = BAD_INPUT
     else:
         if done == INTERRUPTED:  # what Typer makes of Ctrl-C

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emuml.comparison.scales import built_code
+from emuml.report.expected import linear_code
 from emuml.report.facts import is_quality
 from emuml.report.view import View
 
@@ -99,7 +100,7 @@ def run_of(view: View, metric: str, metrics: tuple[str, ...] = ()) -> Run:
     partitions = _partitions(view)
     if "decode_error" in logged and partitions:  # a share of the data, whatever the number of partitions
         values[ERROR] = _mean(logged["decode_error"]) / partitions
-    if "covered" in logged and "groups" in logged:
+    if "covered" in logged and "groups" in logged and linear_code(view.experiment) is None:  # whose groups are workers
         values["covered"] = _mean(logged["covered"] / logged["groups"])
     for name in metrics:
         if name in logged and (is_quality(name) or name == metric):

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from emuml.cluster.compute import ShiftedExponential
 from emuml.errors import EmumlError, UserError
 from emuml.experiment.experiment import Experiment
 from emuml.explanation.candidates import Candidate, candidates
@@ -187,7 +186,7 @@ def explain(
         time_s = time_s or steps * found.round_s.mean
         gradients = time_s / found.round_s.mean * found.factor if found.round_s.mean else float("inf")
         rows.append(Row(name, found, _other_s(experiment, each, rounds), gradients, floor))
-    tail = cluster.compute.tail if isinstance(cluster.compute, ShiftedExponential) else None
+    tail = _tail(cluster.compute)
     why = settles if isinstance(settles, str) else ""
     return Explanation(experiment.name, tuple(rows), refused, time_s, steps, experiment.roster().seed, tail, why)
 
@@ -216,7 +215,20 @@ def _terms(experiment: Experiment, each: Candidate) -> dict[str, Any]:
 def _other_s(experiment: Experiment, each: Candidate, rounds: int) -> Estimate | None:
     """Return the seconds of a round if the tail followed the other of the two models of load."""
     law = experiment.cluster.compute
-    if not isinstance(law, ShiftedExponential):
+    tail = _tail(law)
+    if tail is None:
         return None
-    other = replace(law, tail="scaled" if law.tail == "fixed" else "fixed")
+    other = _with_tail(law, "scaled" if tail == "fixed" else "fixed")
     return round_seconds(each.code, **{**_terms(experiment, each), "law": other}, rounds=rounds)
+
+
+def _tail(law: Any) -> str | None:
+    """Return whether the load scales the tail of a law, or of what it is made of; None if that is not one answer."""
+    if hasattr(law, "outlier"):
+        return None
+    return _tail(law.base) if hasattr(law, "base") else getattr(law, "tail", None)
+
+
+def _with_tail(law: Any, tail: str) -> Any:
+    """Return a law with another answer to that."""
+    return replace(law, base=_with_tail(law.base, tail)) if hasattr(law, "base") else replace(law, tail=tail)

@@ -67,7 +67,8 @@ class Sampled:
     factor : float
         Mean weight of a partition in the decoded sum: that of an unbiased code is 1.
     bias : float
-        Root mean square of the expected weights' distance from 1, the sample's own noise taken off.
+        Root mean square of the expected weights' distance from 1, the sample's own noise taken off; 0 if the sample
+        does not tell it from none.
     weights : ndarray of float64, shape (rounds, partitions)
         Weight of each partition in the decoded sum of each round.
     remarks : tuple of str
@@ -138,8 +139,8 @@ def sample(
     decoded = [built.decode(one) for one in sets]
     weights = np.array([_combined(built, one, each.weights) for one, each in zip(sets, decoded, strict=True)])
     errors = np.array([each.error if each.error > ROUNDING else 0.0 for each in decoded]) / built.partitions
+    weights[errors == 0.0] = 1.0  # but for rounding, which would look like a bias and a floor
     mean = weights.mean(axis=0)
-    spread = weights.var(axis=0, ddof=1) / rounds
     return Sampled(
         load=Estimate(float(built.loads.mean())),
         round_s=_round_s(code, built, law, collect, stragglers, deadline, lambda: ends_s),
@@ -147,10 +148,22 @@ def sample(
         exact=float(np.mean(errors == 0.0)),
         noise_gain=float(np.mean([each.noise_gain for each in decoded])),
         factor=float(mean.mean()),
-        bias=float(np.sqrt(max(np.mean((mean - 1.0) ** 2 - spread), 0.0))),
+        bias=_bias(weights),
         weights=weights,
         remarks=built.remarks,
     )
+
+
+def _bias(weights: Floats) -> float:
+    """Return the root mean square of the mean weights' distance from 1; within two standard errors of none, 0."""
+    rounds, partitions = weights.shape
+    mean = weights.mean(axis=0)
+    away = weights - mean
+    noise = float(np.sum(away**2)) / (rounds * (rounds - 1))
+    found = float(np.sum((mean - 1.0) ** 2)) - noise
+    gram = away @ away.T if rounds < partitions else away.T @ away  # which have the same norm
+    doubt = 2.0 * np.sqrt(2.0) * float(np.linalg.norm(gram)) / (rounds * (rounds - 1))
+    return float(np.sqrt(found / partitions)) if found > doubt else 0.0
 
 
 def round_seconds(
@@ -229,4 +242,6 @@ def _decode_error(built: BuiltCode, law: Any, stragglers: Stragglers, deadline: 
             return Estimate(decode_error_of(built) / built.partitions)
         except NoClosedForm:
             pass
+    if np.ptp(errors) <= ROUNDING:  # the same in each round, and what is left would be the rounding of their mean
+        return Estimate(float(errors[0]))
     return Estimate(float(errors.mean()), float(errors.std(ddof=1)) / len(errors) ** 0.5)

@@ -26,7 +26,9 @@ def verdict(found: Explanation) -> list[str]:
         best = min(exact, key=lambda row: row.found.round_s.mean)
         said.append(f"Fastest of those without an error in any sampled round: {best.name}, {_s(best)} per round.")
     best = min(found.rows, key=lambda row: row.gradient_s)
-    said.append(f"Most gradient per second: {best.name}, {number(best.gradients)} in {seconds(found.time_s)}.")
+    said.append(
+        f"Most gradient per second, errors aside: {best.name}, {number(best.gradients)} in {seconds(found.time_s)}."
+    )
     if found.tail is not None:
         said.append(_of_model(found, _TAILS[_OTHER[found.tail]]))
     return said
@@ -72,8 +74,12 @@ def _rounds(found: Explanation) -> Words:
         for row in found.rows
     ]
     note = (
-        "error: ‖aB - 1‖² per partition; exact: share of rounds without error; weight: mean weight of a partition in "
-        "the decoded sum; bias: distance of the expected weights from 1; noise gain: growth of the answers' rounding."
+        "load: equal shares of the data that a worker computes in a round, 1 for all that are uncoded. A partition's "
+        "weight is how much its gradient counts in the decoded sum, 1 in an exact one. error: squared distance of the "
+        "weights from 1, per partition: 0 is the full gradient, 1 is as far off as no gradient; exact: share of rounds "
+        "without error; weight: its mean, below 1 steps are shorter; bias: distance of the partitions' mean weights "
+        "from 1, which more rounds do not average away; noise gain: by how much the rounding of answers grows in the "
+        "sum, 1 for plain sums."
     )
     return Words("A round, at equal work", f"on the cluster of {found.name}", head, rows, note)
 
@@ -89,8 +95,8 @@ def _in_time(found: Explanation) -> Words:
         rows.append(cells if found.tail is None else [*cells, _estimate(_other(row))])
     caption = f"what {found.rounds} rounds of the first code take: {seconds(found.time_s)}"
     note = (
-        "gradients: rounds in that time, times the mean weight; loss floor: excess over the least loss in the long "
-        "run, at the workload's own step."
+        "gradients: full gradients taken in, which are the rounds in that time, times the mean weight; loss floor: by "
+        "how much the loss stays above its least value in the long run, at the workload's own step."
     )
     return Words("In equal time", caption, head, rows, note)
 

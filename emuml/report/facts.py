@@ -149,7 +149,7 @@ def decoding(view: View) -> str:
     inexact = int((errors > ROUNDING).sum())
     if not inexact:
         return f"all {len(errors)} rounds exact"
-    return f"{len(errors) - inexact} rounds exact, {inexact} not; mean error ‖aB - 1‖² {number(float(errors.mean()))}"
+    return f"{len(errors) - inexact} rounds exact, {inexact} not; mean error {number(float(errors.mean()))} partitions"
 
 
 def overdue(view: View) -> str:

@@ -45,7 +45,7 @@ def rows(plan: Plan) -> Iterator[tuple[str, str]]:
     if plan.drain_s:
         yield "drain", f"{seconds(plan.drain_s)} more for work that nobody needs"
     if plan.decoding is not None:
-        error = "" if plan.decoding.error is None else f", mean error ‖aB - 1‖² {number(plan.decoding.error)}"
+        error = "" if plan.decoding.error is None else f", mean error {number(plan.decoding.error)} partitions"
         yield "decoding", f"{100 * plan.decoding.covered:.4g} % of the data covered{error} ({plan.decoding.basis})"
     if plan.wall_s is not None:
         yield "wall time", f"about {seconds(plan.wall_s)} on this machine, without loading data and the report"

@@ -44,6 +44,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["rn"], "emuml: No such command 'rn'"),
         (["run"], "emuml: Missing argument"),
         (["run", str(EXAMPLE), "--engin", "des"], "emuml: No such option: --engin"),
+        (["explain"], "emuml: Missing argument 'FILE'.; emuml explain --help says more"),
         (
             ["run", str(EXAMPLE), "--engine", "tpc"],
             "emuml: --engine: got 'tpc'; allowed: des, tcp; did you mean 'tcp'?",

@@ -86,6 +86,17 @@ def test_numbers_of_a_run_are_those_of_its_own_metrics(of_three: Comparison) -> 
     assert run.values["sent_bytes"] == sum(sizes) == sent_bytes(view.trace) > 0
 
 
+def test_codes_that_are_not_in_groups_cover_no_groups(tmp_path: Path) -> None:
+    paths = [
+        written(tmp_path, "pairs", "{kind: fractional-repetition, replication: 2}"),
+        written(tmp_path, "balanced", "{kind: balanced-repetition, stragglers: 1}"),
+    ]
+    found = compared(paths, tmp_path / "runs", seeds=2)
+    assert found.runs["pairs"][3].values["covered"] == 1.0
+    assert "covered" not in found.runs["balanced"][3].values
+    assert found.runs["balanced"][3].values[ERROR] == 0.0
+
+
 def test_pairs_are_those_of_the_seeds(of_three: Comparison) -> None:
     four, everybody = ([of_three.runs[name][s].values[ROUND] for s in of_three.seeds] for name in ("four", "all"))
     pair = of_three.pair("four", ROUND)

@@ -6,7 +6,7 @@ import pytest
 
 import emuml
 from emuml.cli.app import run_command
-from emuml.cluster import Cluster, Constant, ShiftedExponential
+from emuml.cluster import Cluster, Constant, Pareto, ShiftedExponential, Weibull, WithOutliers, WorkerFactors
 from emuml.errors import UserError
 from emuml.explanation.words import notes, tables, verdict
 from emuml.protocols import AsyncUpdates, GradientCoding
@@ -82,6 +82,22 @@ def test_the_other_load_model_is_shown_where_there_are_two():
     # Three times the tail, and the same shift.
     assert frc.other_s.mean == pytest.approx(0.15 + 3 * (frc.found.round_s.mean - 0.15))
     assert emuml.explain(experiment(law=Constant(1.0)), rounds=10).rows[0].other_s is None
+
+
+@pytest.mark.parametrize("tail", ["fixed", "scaled"])
+def test_any_law_with_a_tail_has_another_load_model(tail):
+    def law(tail):
+        return WorkerFactors(
+            base=Weibull(scale_s=0.2, shape=0.8, shift_s=0.05, tail=tail), factors=(4.0,) + (1.0,) * 11
+        )
+
+    other = {"fixed": "scaled", "scaled": "fixed"}[tail]
+    found = emuml.explain(experiment(law=law(tail)), rounds=10)
+    turned = emuml.explain(experiment(law=law(other)), rounds=10)
+    assert found.tail == tail
+    assert [row.other_s for row in found.rows] == [row.found.round_s for row in turned.rows]
+    mixed = WithOutliers(base=law(tail), outlier=Pareto(scale_s=5.0, shape=2.5), chance=0.1)
+    assert emuml.explain(experiment(law=mixed), rounds=10).tail is None
 
 
 def test_words_name_the_fastest_exact_code():

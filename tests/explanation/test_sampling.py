@@ -85,8 +85,16 @@ def test_a_bias_is_told_from_noise():
     assert unscaled.factor == pytest.approx(0.6, abs=1e-12)
     # Each weight varies by 0.4 * 0.6; of 4,000 rounds and 10 partitions the mean square is sure to 1e-3.
     assert unscaled.bias == pytest.approx(0.4, abs=2e-3)
-    assert scaled.bias < 0.02
+    assert scaled.bias == 0.0
     assert scaled.factor == pytest.approx(1.0, abs=1e-12)
+
+
+def test_rounding_is_no_bias_and_no_doubt():
+    exact = sample(CyclicRepetition(2), 10, LAW, rounds=50)
+    assert exact.bias == 0.0
+    assert (exact.weights == 1.0).all()
+    slow = WorkerFactors(base=LAW, factors=(4.0,) + (1.0,) * 39)
+    assert sample(IgnoreStragglers(), 40, slow, collect=38, rounds=50).decode_error.error == 0.0
 
 
 def test_a_persistent_straggler_biases_what_would_be_unbiased():

@@ -17,7 +17,8 @@ from emuml.report.statistics import Floats, running_mean
 from emuml.report.view import View
 
 _NOTE = (
-    "The error is ‖aB - 1‖² in partitions: the squared distance of the partitions' weights in the decoded sum from 1. "
+    "The error is ‖aB - 1‖², the squared distance of the partitions' weights in the decoded sum from 1, in partitions: "
+    "where the rest of them have weight 1, as many as are missing. "
     "Dashed: its mean in closed form, if every set of workers is equally likely to answer first."
 )
 

@@ -25,9 +25,9 @@ BAND = 0.99
 """Probability that all partitions of a run lie in their bands, if rounds are independent and partitions alike."""
 
 _NOTE = (
-    "The weight of a partition is its entry of aB: 1 in an exact round. Dashed: the mean over all partitions; the band "
-    "is what chance allows to a partition that is treated like the others. Outside of it, its data count less or more, "
-    "and the gradients are biased."
+    "The weight of a part of the data is how much its gradient counts in the decoded sum: 1 in an exact round, 0 if it "
+    "is lost. Bars: its mean over the rounds. Dashed: the mean over all partitions; the band is what chance allows to "
+    "one that is treated like the others. Outside of it, its data count less or more, and the gradients are biased."
 )
 
 
