@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 HOME = Path(__file__).resolve().parents[1] / "docs"
+GROWTH = runpy.run_path(str(HOME / "figures" / "growth.py"))
 SCRIPT = runpy.run_path(str(HOME / "figures" / "codes.py"))
 
 
@@ -34,3 +35,16 @@ def test_every_page_stands_in_the_index():
     index = (HOME / "codes" / "README.md").read_text()
     pages = {path.name for path in (HOME / "codes").glob("*.md")} - {"README.md"}
     assert pages == set(re.findall(r"\]\(([\w-]+\.md)\)", index))
+
+
+def test_the_picture_of_growth_is_of_the_numbers_that_are_kept():
+    """``python docs/figures/growth.py --draw`` draws it."""
+    assert GROWTH["draw"]() == GROWTH["FIGURE_PATH"].read_text()
+
+
+def test_the_page_of_tiers_shows_growth_and_its_numbers():
+    page = (HOME / "tiers.md").read_text()
+
+    assert "](figures/growth.svg)" in page
+    assert GROWTH["table"]() in page
+    assert all(len(values) == len(GROWTH["numbers"]()["workers"]) for values in GROWTH["numbers"]()["us"].values())

@@ -2,14 +2,13 @@
 
 The textbook form, inclusion and exclusion, is exact in integers and worthless in floats (1000 workers in pairs, 800
 answers: -3e-6 for 1.2e-11). ``coverage_probabilities`` adds one worker at a time instead, with weights in [0, 1] and no
-subtraction; ``covered_groups_distribution`` uses integers.
+subtraction, and so does ``covered_groups_distribution``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +107,9 @@ def parts_of(rule: StopRule) -> tuple[int | None, Cover | None]:
 def covered_groups_distribution(groups: int, replication: int, collect: int) -> list[float]:
     """Return the probability that ``collect`` arrivals cover exactly ``v`` of equal groups, for ``v = 0..groups``.
 
-    Computed in integers, O(groups^2) operations on them; each probability is rounded once.
+    Arrivals come one by one: with ``v`` groups covered by ``j`` of ``n`` workers, the next covers another one with
+    probability ``(m - v) r / (n - j)``, and none with ``(v r - j) / (n - j)``. No term is negative, so small chances
+    keep their digits: each arrival adds few roundings. O(groups * collect).
 
     Examples
     --------
@@ -118,14 +119,19 @@ def covered_groups_distribution(groups: int, replication: int, collect: int) -> 
     check_integer(groups, "groups", 1)
     check_integer(replication, "replication", 1)
     check_integer(collect, "collect", 0, groups * replication)
-    if replication == 1:  # each arrival covers a group of its own; of 100,000 groups the sums would never end
+    if replication == 1:  # each arrival covers a group of its own
         return [float(v == collect) for v in range(groups + 1)]
-    choices = [comb(replication * v, collect) for v in range(groups + 1)]
-    total = choices[groups]
-    return [
-        comb(groups, v) * sum((-1) ** (v - i) * comb(v, i) * choices[i] for i in range(v + 1)) / total
-        for v in range(groups + 1)
-    ]
+    chances, covered, workers = np.zeros(groups + 1), np.arange(groups + 1.0), groups * replication
+    chances[0] = 1.0
+    for arrived in range(collect):
+        # So many groups may be covered by now; all workers of the others are still to come.
+        low, high = -(-arrived // replication), min(arrived, groups)
+        known = chances[low : high + 1]
+        grown = known * ((groups - covered[low : high + 1]) * replication) / (workers - arrived)
+        known *= (covered[low : high + 1] * replication - arrived) / (workers - arrived)
+        top = min(high + 1, groups)
+        chances[low + 1 : top + 1] += grown[: top - low]
+    return chances.tolist()
 
 
 @lru_cache(maxsize=16)

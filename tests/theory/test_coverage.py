@@ -93,6 +93,42 @@ def test_number_of_covered_groups(groups, replication, collect):
     assert missed == pytest.approx(float(Fraction(comb(n - replication, collect), comb(n, collect))), rel=1e-12, abs=0)
 
 
+def covered_in_integers(groups, replication, collect):
+    """Return the same by inclusion and exclusion in integers, rounded once."""
+    choices = [comb(replication * v, collect) for v in range(groups + 1)]
+    return [
+        comb(groups, v) * sum((-1) ** (v - i) * comb(v, i) * choices[i] for i in range(v + 1)) / choices[groups]
+        for v in range(groups + 1)
+    ]
+
+
+@given(st.integers(1, 24), st.integers(2, 5), st.floats(0, 1))
+def test_chances_of_covered_groups_have_all_digits_of_the_integers(groups, replication, share):
+    collect = round(share * groups * replication)
+
+    found, exact = (each(groups, replication, collect) for each in (covered_groups_distribution, covered_in_integers))
+
+    assert found == pytest.approx(exact, rel=3e-16 * (3 + 3 * collect), abs=0)
+
+
+@pytest.mark.parametrize(("groups", "replication", "collect"), [(90, 4, 180), (120, 2, 100), (60, 10, 120)])
+def test_chances_of_many_covered_groups_keep_their_digits_down_to_the_smallest(groups, replication, collect):
+    found, exact = (each(groups, replication, collect) for each in (covered_groups_distribution, covered_in_integers))
+
+    assert min(chance for chance in exact if chance) < 1e-20
+    assert found == pytest.approx(exact, rel=1e-13, abs=1e-300)
+
+
+def test_chances_of_thousands_of_groups_are_those_of_their_mean():
+    groups, replication, collect = 2000, 3, 3000
+
+    chances = covered_groups_distribution(groups, replication, collect)
+
+    missed = sum(chance * (groups - v) for v, chance in enumerate(chances)) / groups
+    n = groups * replication
+    assert missed == pytest.approx(float(Fraction(comb(n - replication, collect), comb(n, collect))), rel=1e-12, abs=0)
+
+
 def test_a_distribution_of_times_computes_coverage_once():
     rule, before = (
         CoverOrCount(tuple((2 * i, 2 * i + 1) for i in range(31)), 40),
