@@ -9,6 +9,7 @@ import numpy as np
 
 from emuml.errors import UserError
 from emuml.protocols.gradient_coding import BuiltCode
+from emuml.protocols.gradient_coding.codes.groups import GroupCode
 from emuml.protocols.sequential_coding.inner import decoded
 from emuml.protocols.sequential_coding.seam import Chunk, Flags, Schedule, Sequence, Sum, Timing
 
@@ -24,7 +25,8 @@ class Plain(Sequence):
 
     def __init__(self, code: BuiltCode) -> None:
         kind = type(code)
-        if kind.roles is not BuiltCode.roles or kind.task is not BuiltCode.task:
+        # A group's replicas may share a task, which is the same for each of them.
+        if kind.roles is not BuiltCode.roles or kind.task not in (BuiltCode.task, GroupCode.task):
             allowed = "a code whose answers are weighted sums of partitions, and SelectiveRepetition, MultiplexedCoding"
             raise UserError(
                 f"answers of a {kind.__name__} are no such sums", "sequential-gradient-coding.code", allowed
