@@ -160,7 +160,7 @@ def _decoded(code: Any, found: Forecast, basis: str) -> Decoding | None:
     if found.answered is None:
         return None
     some = np.unique(np.linspace(0, len(found.answered) - 1, _DECODED_MAX).astype(int))
-    decoded = [code.decode(np.flatnonzero(found.answered[i]).tolist()) for i in some.tolist()]
+    decoded = [code.decode_honest(np.flatnonzero(found.answered[i])) for i in some.tolist()]
     covered = float(np.mean([len(one.covered) for one in decoded])) / len(code.group_sizes)
     is_all = len(some) == len(found.answered)
     return Decoding(covered, float(np.mean([one.error for one in decoded])), basis if is_all else "simulation")

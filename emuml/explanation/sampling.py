@@ -136,7 +136,7 @@ def sample(
         raise UserError("its rounds close by what answers say", "code", "a code that a round's times suffice for")
     rounds = _affordable(rounds, workers)
     ends_s, sets = _rounds(built, law, seed, stragglers, deadline, rounds)
-    decoded = [built.decode(one) for one in sets]
+    decoded = [built.decode_honest(one) for one in sets]
     weights = np.array([_combined(built, one, each.weights) for one, each in zip(sets, decoded, strict=True)])
     errors = np.array([each.error if each.error > ROUNDING else 0.0 for each in decoded]) / built.partitions
     weights[errors == 0.0] = 1.0  # but for rounding, which would look like a bias and a floor

@@ -11,6 +11,8 @@ from emuml.cluster.faults import Crash
 from emuml.cover_times import CoverTimes
 from emuml.deadlines import Deadline
 from emuml.errors import NodeFailed, Unresolved, UserError
+from emuml.experiment.plan import plan
+from emuml.explanation import sampling
 from emuml.protocols import GradientCoding
 from emuml.protocols.gradient_coding import FractionalRepetition, VerifiedRepetition
 from emuml.theory import (
@@ -155,6 +157,28 @@ def test_a_deadline_takes_what_is_verified():
     delays = DelayTrace(np.array([[1.0, 1.0, 9.0, 1.0, 9.0, 9.0]]))
     run = verified({}, rounds=1, compute=delays, deadline=Deadline(after_s=5.0))
     assert [(log.time_s, log.metrics["covered_set"], log.metrics["overdue"]) for log in run.logs] == [(5.0, "0x1", 1)]
+
+
+def test_plans_and_explanations_count_what_is_verified():
+    """Two groups of three; in the first round each has one answer before the deadline, in the second one has two."""
+    law = DelayTrace(np.array([[1.0, 9.0, 9.0, 1.0, 9.0, 9.0], [1.0, 1.0, 9.0, 1.0, 9.0, 9.0]]))
+    protocol = GradientCoding(VerifiedRepetition(3), deadline_s=5.0)
+    experiment = small(protocol=protocol, cluster=Cluster(6, compute=law), rounds=2)
+    run = emuml.run(experiment, trace=False)
+    assert run.metrics["decode_error"][1:].tolist() == [6.0, 3.0]
+    planned = plan(experiment)
+    assert (planned.decoding.error, planned.decoding.covered) == (4.5, 0.25)
+    found = sampling.sample(protocol.code, 6, law, deadline=protocol.deadline, rounds=2)
+    assert found.decode_error.mean == 4.5 / 6
+
+
+@pytest.mark.parametrize("received", [[], [5, 4], [2, 0, 5], range(6)])
+def test_honest_answers_count_from_the_second_of_a_group_on(received):
+    code = VerifiedRepetition(3).build(6)
+    found, groups = code.decode_honest(received), [worker // 3 for worker in received]
+    assert set(found.covered) == {group for group in groups if groups.count(group) > 1}
+    assert found.weights.sum() == len(found.covered)
+    assert found.error == 6 - 3 * len(found.covered)
 
 
 @pytest.mark.parametrize("deadline_s", [None, 0.35])

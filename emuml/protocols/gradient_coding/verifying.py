@@ -86,19 +86,12 @@ class VerifyingServer(Server):
     def decode(self, answers: Answers) -> Decoding:
         """Return how the verified sums combine; other answers have no weight."""
         workers = answers.workers
-        chosen = np.array(self._chosen(workers), np.int64)
+        if not self.tracker.n_arrived:
+            return self.code.decode_honest(workers)
+        chosen = np.array(list(self.tracker.verified().values()), np.int64)
         decoding, weights = self.code.decode(chosen), np.zeros(workers.size)
         weights[np.searchsorted(workers, chosen)] = decoding.weights
         return replace(decoding, weights=weights)
-
-    def _chosen(self, workers: np.ndarray) -> list[int]:
-        """Return one worker for each group that is verified, ascending."""
-        if self.tracker.n_arrived:
-            return list(self.tracker.verified().values())
-        of_group: dict[int, list[int]] = {}
-        for worker in workers.tolist():
-            of_group.setdefault(self.code.group_of(worker), []).append(worker)
-        return [members[0] for members in of_group.values() if len(members) >= self.code.needed]
 
     def notes(self) -> dict[str, float | str]:
         """Return what else is logged: groups without a value, answers that differ or are none, and whose they are."""

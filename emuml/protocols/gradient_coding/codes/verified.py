@@ -7,16 +7,18 @@ have answered, follows: one of so many members is honest, and honest members sen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import numpy as np
 from annotated_types import Ge
 
 from emuml.cover_times import CoverTimes
 from emuml.errors import UserError
 from emuml.protocols.gradient_coding.codes.groups import GroupCode
-from emuml.protocols.gradient_coding.codes.seam import check_workers
+from emuml.protocols.gradient_coding.codes.seam import Decoding, check_workers, checked
 from emuml.shapes import StopRule
 from emuml.spec import check
 
@@ -140,6 +142,15 @@ class VerifiedCode(GroupCode):
     @cached_property
     def _times_rule(self) -> CoverTimes:
         return CoverTimes(self.groups, self.needed)
+
+    def decode_honest(self, received: Iterable[int]) -> Decoding:
+        """Combine the sums of groups of which ``needed`` members answered."""
+        workers = checked(received, self.workers)
+        groups = self._group_of[workers]
+        is_verified = np.bincount(groups, minlength=self.n_groups)[groups] >= self.needed
+        decoding, weights = self.decode(workers[is_verified]), np.zeros(workers.size)
+        weights[is_verified] = decoding.weights
+        return replace(decoding, weights=weights)
 
     def roles(self) -> tuple[type[Server], type[Worker]]:
         """Return a server that counts votes, and workers as usual."""
