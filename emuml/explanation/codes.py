@@ -181,7 +181,7 @@ def explain(
         except EmumlError as error:
             if not rows:
                 raise
-            refused[name] = getattr(error, "what", str(error))
+            refused[name] = _reason(error)
             continue
         time_s = time_s or steps * found.round_s.mean
         gradients = time_s / found.round_s.mean * found.factor if found.round_s.mean else float("inf")
@@ -189,6 +189,12 @@ def explain(
     tail = _tail(cluster.compute)
     why = settles if isinstance(settles, str) else ""
     return Explanation(experiment.name, tuple(rows), refused, time_s, steps, experiment.roster().seed, tail, why)
+
+
+def _reason(error: EmumlError) -> str:
+    """Return what does not fit and what would, where that is known."""
+    what, hint = getattr(error, "what", str(error)), getattr(error, "hint", "")
+    return f"{what}; {hint}" if hint else what
 
 
 def _name(candidate: Candidate) -> str:

@@ -45,6 +45,11 @@ def test_what_does_not_fit_is_told_with_its_reason():
     assert all(any(name in line for line in notes(found)) for name in found.refused)
 
 
+def test_what_would_fit_is_told():
+    found = emuml.explain(experiment(), rounds=10)
+    assert "the nearest is 3; CyclicRepetition(stragglers=2) fits as well" in found.refused["cyclic-mds(stragglers=2)"]
+
+
 def test_the_own_code_must_fit():
     with pytest.raises(UserError, match="replicas"):
         emuml.explain(experiment(FractionalRepetition(40)))

@@ -127,6 +127,8 @@ def test_round_times_have_the_closed_form_over_them(partly: View) -> None:
 def test_without_a_closed_form_words_stand_in_its_place() -> None:
     text = text_of(round_times.section, ran(stragglers="carry-over"))
     assert "This run is drawn without closed forms: no closed form is known" in text
+    assert "KS" not in text
+    assert "difference" not in text
     assert 'class="line theory"' not in text
 
 

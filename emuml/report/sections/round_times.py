@@ -17,6 +17,9 @@ from emuml.report.view import View
 FRESH = ("cancel", "wait-all")
 """Ways to treat stragglers by which rounds do not depend on each other."""
 
+THEORY = ("closed form", "difference", "KS", "KS bound")
+"""Columns that are left out where nothing of it is known."""
+
 _POINTS = 200
 _LEVELS = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 
@@ -60,12 +63,14 @@ def _note(views: Sequence[View]) -> str:
 
 
 def _comparison(shown: Shown) -> Element:
-    head = ["run", "rounds", "mean", "± error", "closed form", "difference", "KS", "KS bound"]
-    head += ["least", "median", "90 %", "most"]
+    head = ["run", "rounds", "mean", "± error", *THEORY, "least", "median", "90 %", "most"]
     rows = [_compared(view) for view in shown.logged]
+    kept = [i for i in range(len(head)) if head[i] not in THEORY or any(row[i] != "-" for row in rows)]
+    head, rows = [head[i] for i in kept], [[row[i] for i in kept] for row in rows]
     if shown.is_single:
         head, rows = head[1:], [row[1:] for row in rows]
-    return table(head, rows, "Seconds per round; differences in standard errors")
+    told = "; differences in standard errors" if "difference" in head else ""
+    return table(head, rows, f"Seconds per round{told}")
 
 
 def _compared(view: View) -> list[str]:
