@@ -38,7 +38,7 @@ def draw() -> str:
     workers = np.array(given["workers"], float)
     series = [Series(name, workers, np.array(values)) for name, values in given["us"].items()]
     chart = lines(series, "Growth", "workers (logarithmic)", "µs of CPU per worker-round", x_is_log=True)
-    for name, value in (("x", 0), ("y", 0), ("width", 480), ("height", 300)):
+    for name, value in (("x", 0), ("y", 0), ("width", 480), ("height", 300), ("overflow", "visible")):
         chart.set(name, str(value))
     background = tag("rect", width="100%", height="100%", style="fill: var(--back)")
     title = "Time of a worker-round against the number of workers, by tier and in SimPy"
@@ -51,8 +51,8 @@ def key(series: list[Series]) -> list:
     drawn = []
     for i, one in enumerate(series):
         y = 90 + 26 * i
-        drawn.append(tag("polyline", points=f"490,{y} 530,{y}", class_=f"line s{i % COLOURS}"))
-        drawn.append(tag("text", one.name, x=542, y=y + 5, style="font-size: 13px"))
+        drawn.append(tag("polyline", points=f"474,{y} 504,{y}", class_=f"line s{i % COLOURS}"))
+        drawn.append(tag("text", one.name, x=514, y=y + 5, style="font-size: 13px"))
     return drawn
 
 

@@ -21,6 +21,7 @@ from emuml.cluster.fault_kinds import SlowNode as SlowNode
 from emuml.cluster.fault_kinds import Start as Start
 from emuml.cluster.fault_kinds import isolated as isolated
 from emuml.errors import UserError, did_you_mean
+from emuml.names import kind_of
 from emuml.node import NodeId
 from emuml.roster import Ids, Roster
 from emuml.spec import Inputs, check, checked, class_of, from_spec, to_spec
@@ -131,8 +132,8 @@ class FaultPlan:
         found = []
         for i, fault in enumerate(self.faults):
             if not isinstance(fault, tuple(supported)):
-                allowed = ", ".join(cls.__name__ for cls in supported)
-                what = f"engine {engine} cannot execute {type(fault).__name__}"
+                allowed = ", ".join(map(kind_of, supported))
+                what = f"engine {engine} cannot execute {kind_of(type(fault))}"
                 found.append(UserError(what, f"faults[{i}].kind", allowed))
             for field, name in fault.named():
                 if not is_known(name):

@@ -24,7 +24,8 @@ def from_yaml(text: str, where: str) -> Topology:
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
-        raise UserError(f"is no YAML: {' '.join(str(error).split())}", where) from error
+        said = " ".join(str(error).split()).replace('"<unicode string>"', where)
+        raise UserError(f"is no YAML: {said}", where) from error
     return _Reader(where).topology(root)
 
 

@@ -63,7 +63,7 @@ def test_a_plan_is_checked_for_nodes_and_for_what_an_engine_can_do():
     ids = [NodeId("worker", index) for index in range(3)]
     with pytest.raises(UserError, match="'worker-7' is not in the roster"):
         FaultPlan([Crash("worker-7", at_s=1)]).checked_for(ids, (Crash,), "des")
-    with pytest.raises(UserError, match="engine des cannot execute Hang; allowed: Crash"):
+    with pytest.raises(UserError, match="engine des cannot execute hang; allowed: crash"):
         FaultPlan([Hang("worker-1", 1.0, at_s=1)]).checked_for(ids, (Crash,), "des")
 
 

@@ -159,7 +159,7 @@ def test_a_run_that_cannot_go_on_raises_its_report():
     [
         ({}, {"engine": "mpi"}, "engine: got 'mpi'"),
         ({"faults": FaultPlan((Crash("worker-9", at_s=1),))}, {}, "'worker-9' is not in the roster"),
-        ({"faults": FaultPlan((Hang("worker-1", 1.0, at_s=1),))}, {"engine": "tcp"}, "engine tcp cannot execute Hang"),
+        ({"faults": FaultPlan((Hang("worker-1", 1.0, at_s=1),))}, {"engine": "tcp"}, "engine tcp cannot execute hang"),
         ({"faults": FaultPlan((Crash("worker-1", at_s=1), Hang("worker-1", 1.0, at_s=2)))}, {}, "but is down since"),
         (
             {"faults": FaultPlan((Hang("worker-1", 1.0, at_s=9),)), "stop": Seconds(8)},

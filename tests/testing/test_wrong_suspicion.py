@@ -77,11 +77,11 @@ def test_living_nodes_are_taken_for_dead_in_explored_runs_of_our_own_protocols(p
 def test_over_tcp_what_the_runtime_cannot_execute_is_refused_by_name():
     protocol = GradientCoding()
     for fault, name in (
-        (et.CutFault(between=(("worker-0",), ()), at_s=0.5, for_s=1.0), "Partition"),
-        (et.PauseFault(node="worker-0", at_s=0.5, for_s=1.0), "Hang"),
-        (et.SlowFault(node="worker-0", at_s=0.5, for_s=1.0), "SlowNode"),
+        (et.CutFault(between=(("worker-0",), ()), at_s=0.5, for_s=1.0), "partition"),
+        (et.PauseFault(node="worker-0", at_s=0.5, for_s=1.0), "hang"),
+        (et.SlowFault(node="worker-0", at_s=0.5, for_s=1.0), "slow-node"),
     ):
         with pytest.raises(
-            UserError, match=rf"faults\[0\].kind: engine tcp cannot execute {name}; allowed: Crash, Start"
+            UserError, match=rf"faults\[0\].kind: engine tcp cannot execute {name}; allowed: crash, start"
         ):
             et.run(lambda: protocol, et.Scenario(faults=(fault,)), engine="tcp")
