@@ -116,12 +116,12 @@ def sample(
     deadline : Deadline
         When rounds close by the clock, as of the protocol.
     rounds : int
-        How many to sample at most; fewer if there are many workers.
+        How many to sample at most; fewer if there are many workers, or fewer rounds were recorded.
 
     Raises
     ------
     UserError
-        If the code cannot be built so, or closes its rounds by what answers say.
+        If the code cannot be built so, closes its rounds by what answers say, or a single round was recorded.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def sample(
     built = code.build(workers, seed, collect)
     if not built.in_rounds:
         raise UserError("its rounds close by what answers say", "code", "a code that a round's times suffice for")
-    rounds = _affordable(rounds, workers)
+    rounds = _affordable(rounds, workers, law)
     ends_s, sets = _rounds(built, law, seed, stragglers, deadline, rounds)
     decoded = [built.decode_honest(one) for one in sets]
     weights = np.array([_combined(built, one, each.weights) for one, each in zip(sets, decoded, strict=True)])
@@ -181,7 +181,7 @@ def round_seconds(
 
     Parameters as for :func:`sample`.
     """
-    built, rounds = code.build(workers, seed, collect), _affordable(rounds, workers)
+    built, rounds = code.build(workers, seed, collect), _affordable(rounds, workers, law)
 
     def ends_s() -> Floats:
         return _rounds(built, law, seed, stragglers, deadline, rounds)[0]
@@ -189,8 +189,12 @@ def round_seconds(
     return _round_s(code, built, law, collect, stragglers, deadline, ends_s)
 
 
-def _affordable(rounds: int, workers: int) -> int:
-    return max(min(rounds, ANSWERS // workers), 2)
+def _affordable(rounds: int, workers: int, law: ComputeModel) -> int:
+    """Return how many rounds to sample: no more than were recorded."""
+    recorded = getattr(law, "extent", (None, None))[0]
+    if recorded is not None and recorded < 2:
+        raise UserError(f"got {recorded} recorded round", "compute", "at least 2 rounds, to tell how they differ")
+    return max(min(rounds, ANSWERS // workers, rounds if recorded is None else recorded), 2)
 
 
 def _rounds(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import emuml
-from emuml.cluster import Cluster, Constant, Network, ShiftedExponential, WorkerFactors
+from emuml.cluster import Cluster, Constant, DelayTrace, Network, ShiftedExponential, WorkerFactors
 from emuml.errors import UserError
 from emuml.explanation.sampling import round_seconds, sample
 from emuml.protocols import GradientCoding
@@ -77,6 +77,15 @@ def test_sampled_rounds_close_by_the_clock_as_those_of_a_run_do(code, stragglers
 def test_seconds_of_rounds_need_no_decoding(code):
     given = {"workers": 10, "law": LAW, "seed": 3, "stragglers": "skip-stale", "rounds": 20}
     assert round_seconds(code, **given) == sample(code, **given).round_s
+
+
+def test_recorded_rounds_are_sampled_as_often_as_they_are_there():
+    delays = np.random.default_rng(0).uniform(0.1, 1.0, (7, 10))
+    found = sample(FractionalRepetition(2), 10, DelayTrace(delays), collect=5)
+    assert len(found.weights) == 7
+    assert round_seconds(GraphCode(Complete()), 10, DelayTrace(delays)).error > 0
+    with pytest.raises(UserError, match="1 recorded round"):
+        sample(FractionalRepetition(2), 10, DelayTrace(delays[:1]))
 
 
 def test_a_bias_is_told_from_noise():
