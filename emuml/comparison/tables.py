@@ -66,7 +66,9 @@ def order(comparison: Comparison) -> Words:
     what = "seconds per round" if found.measure == ROUND else f"time to {target(comparison)}"
     many = len(comparison.seeds) > 1
     title = f"Ranking by {what}: {'means of ' if many else ''}{seeds(comparison.seeds)}"
-    return Words(title, "Fastest first", head, rows)
+    several = found.measure != ROUND and len(set(comparison.targets.values())) > 1
+    note = "Each seed has a target of its own, the one that all contestants reach." if several else ""
+    return Words(title, "Fastest first", head, rows, note)
 
 
 def measured(comparison: Comparison) -> Words:
@@ -118,7 +120,10 @@ def explained(comparison: Comparison) -> Iterator[str]:
             "differences, for ratios on those of the logarithms; none: the same at every seed."
         )
         if saved := list(_saved(comparison)):
-            yield f"Without common random numbers they would take so many times the seeds: {', '.join(saved)}."
+            yield (
+                "Had each file delays and data of its own, they would take so many times the seeds: "
+                f"{', '.join(saved)}."
+            )
         return
     rounds = [pair for pair in comparison.pairs if pair.measure == ROUND]
     how = joined(list(dict.fromkeys(_paired_over(pair) for pair in rounds)), "or")

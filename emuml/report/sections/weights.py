@@ -27,7 +27,7 @@ BAND = 0.99
 _NOTE = (
     "The weight of a part of the data is how much its gradient counts in the decoded sum: 1 in an exact round, 0 if it "
     "is lost. Bars: its mean over the rounds. Dashed: the mean over all partitions; the band is what chance allows to "
-    "one that is treated like the others. Outside of it, its data count less or more, and the gradients are biased."
+    "one that is treated like the others. Red bars lie outside: their data count less or more, so gradients are biased."
 )
 
 
