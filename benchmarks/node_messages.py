@@ -18,6 +18,7 @@ are called three times. 16 times SimGrid's C++, 170 times its bindings; 775 byte
 
 from __future__ import annotations
 
+import operator
 import os
 import random
 import resource
@@ -128,6 +129,33 @@ def emulate(master: type[Sender], workers: int, rounds: int, traced: bool = Fals
     run = emulator(master, workers, rounds, traced).run()
     if run.error is not None or run.stopped != "done":
         raise RuntimeError(f"{run.error or run.stopped}")
+
+
+class Nothing:
+    """A context of whose effects nothing comes; each of them is a call of C, as on the emulator."""
+
+    send = compute = broadcast = operator.is_
+
+    def __init__(self, ids: tuple[NodeId, ...]) -> None:
+        self.ids = ids
+
+    def peers(self, role: str) -> tuple[NodeId, ...]:
+        """Return the workers."""
+        return self.ids
+
+
+def handle(master: type[Sender], workers: int, rounds: int) -> None:
+    """Call the handlers of a run and do nothing else: no engine that calls handlers can be faster."""
+    ids = tuple([NodeId("worker", index) for index in range(workers)])
+    ctx, sender, nodes = Nothing(ids), master(rounds + 1), [Worker() for _ in ids]
+    sender.on_start(ctx, {})
+    for round in range(rounds):
+        work, answer = Work(round), Answer(round)
+        for node in nodes:
+            node.on_message(ctx, MASTER, work)
+        for node, id in zip(nodes, ids, strict=True):
+            node.on_computed(ctx, "work", None)
+            sender.on_message(ctx, id, answer)
 
 
 def simulate(workers: int, rounds: int) -> None:
@@ -241,11 +269,13 @@ def measure(brief: bool) -> dict[str, harness.Figure]:
             "sends": partial(emulate, Sender, workers, rounds),
             "broadcast": partial(emulate, Broadcaster, workers, rounds),
             "broadcast, traced": partial(emulate, Broadcaster, workers, rounds, True),
+            "handlers alone, sends": partial(handle, Sender, workers, rounds),
+            "handlers alone, broadcast": partial(handle, Broadcaster, workers, rounds),
         }
         times = harness.alternate(contestants, turns, least_s)
         for name in list(contestants)[1:]:
             figures[f"{name}, {workers} workers"] = harness.speedup(
-                times, "simpy", name, None if "traced" in name else target
+                times, "simpy", name, target if name in ("sends", "broadcast") else None
             )
     return figures | beside_simgrid(brief) | memory(brief)
 
