@@ -8,6 +8,7 @@ an object with ``ratio`` or ``value``, and ``baseline``, ``target`` and ``better
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import statistics
 import time
@@ -89,7 +90,8 @@ def cpu_s(work: Work, calls: int) -> float:
 def alternate(contestants: Mapping[str, Work], turns: int = 7, least_s: float = 0.02) -> dict[str, list[float]]:
     """Let contestants take turns and return CPU seconds per call, one entry per turn.
 
-    Every second turn runs in the opposite order, so that nobody always follows the same neighbour.
+    Every second turn runs in the opposite order, so that nobody always follows the same neighbour, and nobody pays for
+    the garbage that another one has left.
 
     Parameters
     ----------
@@ -104,6 +106,7 @@ def alternate(contestants: Mapping[str, Work], turns: int = 7, least_s: float = 
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for turn in range(turns):
         for name in list(contestants)[:: 1 if turn % 2 == 0 else -1]:
+            gc.collect()
             times[name].append(cpu_s(contestants[name], calls[name]) / calls[name])
     return times
 
