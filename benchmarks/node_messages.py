@@ -153,7 +153,7 @@ def handle(master: type[Sender], workers: int, rounds: int) -> None:
     """Call the handlers of a run and do nothing else: no engine that calls handlers can be faster."""
     ids = tuple([NodeId("worker", index) for index in range(workers)])
     ctx, sender, nodes = Nothing(ids), master(rounds + 1), [Worker() for _ in ids]
-    sender.on_start(ctx, {})
+    sender.on_start(ctx, Saved())
     for round in range(rounds):
         work, answer = Work(round), Answer(round)
         for node in nodes:

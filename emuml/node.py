@@ -68,6 +68,9 @@ class PeerState(Enum):
 class Node:
     """Base of all nodes; subclasses override the handlers they need.
 
+    A node that puts another function in the place of a handler while it lives does so in the code of its own class, or
+    the emulator may go on calling the first one.
+
     Attributes
     ----------
     talks_to : frozenset of str or None
