@@ -194,6 +194,8 @@ def _numbers(given: Any, found: Recording | None) -> Floats:
         array = np.asarray(given)
         if array.dtype.kind == "c":
             raise ValueError("complex numbers")  # whose imaginary parts numpy would drop
+        if array.dtype.kind in "SU":
+            raise ValueError("text")  # which numpy would read as numbers
         delays = np.array(array, np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise UserError(f"not an array of numbers{of} ({error})", _WHERE, _ALLOWED) from None

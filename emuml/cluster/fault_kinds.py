@@ -65,6 +65,10 @@ class Fault:
             raise UserError(
                 "exactly one of at_s and after says when", f"{type(self).__name__}", "at_s=2.5 or after=('round', 17)"
             )
+        for name in ("after", "restart_after"):
+            counter = getattr(self, name, None)
+            if counter is not None and counter[1] < 0:  # never logged, so it would never be due
+                raise UserError(f"got {counter[1]}", f"{type(self).__name__}.{name}", "a counter and an integer >= 0")
 
 
 def _check_node(node: str, where: str) -> None:

@@ -200,7 +200,10 @@ class LatencyMatrix:
     def __post_init__(self) -> None:
         where = f"{_MATRIX}.latency_s"
         try:
-            given = np.asarray(self.latency_s, np.float64)
+            given = np.asarray(self.latency_s)
+            if given.dtype.kind in "SU":
+                raise ValueError("text")  # which numpy would read as numbers
+            given = given.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise UserError(f"got {self.latency_s!r}", where, "an array of seconds") from error
         if given.ndim != 2 or given.shape[0] != given.shape[1] or not len(given):

@@ -247,6 +247,8 @@ def override(root: yaml.Node, argument: str) -> None:
     source = _Argument(f"argument {shortened(repr(argument))}")
     if not equals or not all(path.split(".")):
         raise Problem(source, "not of the form key=value; allowed: such as cluster.workers=50")
+    if path == "tier":  # of a run, not of the experiment
+        raise Problem(source, f"no setting of an experiment; did you mean 'emuml run --tier {shortened(text)}'?")
     value = compose(text, source)
     *parents, last = path.split(".")
     node = root

@@ -157,3 +157,9 @@ def test_public_names_are_found_and_no_others():
     assert cluster.ShiftedExponential is ShiftedExponential
     with pytest.raises(AttributeError, match="no attribute 'ShiftedExponentail'"):
         cluster.ShiftedExponentail  # noqa: B018
+
+
+@pytest.mark.parametrize("given", [[["0.5", "0.25"]], [[b"0.5"]], [[0.5, "0.25"]]])
+def test_delays_that_are_written_as_text_are_refused(given):
+    with pytest.raises(UserError, match=r"not an array of numbers .*text"):
+        DelayTrace(np.array(given))

@@ -67,5 +67,13 @@ def test_a_plan_is_checked_for_nodes_and_for_what_an_engine_can_do():
         FaultPlan([Hang("worker-1", 1.0, at_s=1)]).checked_for(ids, (Crash,), "des")
 
 
+@pytest.mark.parametrize("field", ["after", "restart_after"])
+def test_a_counter_that_is_never_logged_is_refused(field):
+    when = {"after": ("round", -1)} if field == "after" else {"at_s": 1.0, "restart_after": ("round", -1)}
+    with pytest.raises(UserError, match=rf"Crash.{field}: got -1; allowed: a counter and an integer >= 0"):
+        Crash("worker-1", **when)
+    assert Crash("worker-1", after=("round", 0)).after == ("round", 0)
+
+
 def test_counters_of_a_plan():
     assert PLAN.triggers() == {("round", 17), ("round", 20)}

@@ -291,6 +291,7 @@ def test_an_override_reaches_into_lists() -> None:
         ("cluster.workers", "not of the form key=value; allowed: such as cluster.workers=50"),
         ("=3", "not of the form key=value; allowed: such as cluster.workers=50"),
         ("cluster..workers=3", "not of the form key=value; allowed: such as cluster.workers=50"),
+        ("tier=array", "no setting of an experiment; did you mean 'emuml run --tier array'?"),
         ("cluster.workers=0", "cluster.workers: got 0; allowed: an integer > 0"),
         ("cluster.workrs=3", "cluster.workrs: unknown key; did you mean 'workers'?"),
         ("cluster.workers=[", "not YAML: expected the node content, but found '<stream end>'"),

@@ -216,3 +216,8 @@ def test_planetlab_as_a_matrix_breaks_the_triangle_inequality():
 def test_networks_that_cannot_be_meant_are_refused(make, message):
     with pytest.raises(UserError, match=message):
         make()
+
+
+def test_latencies_that_are_written_as_text_are_refused():
+    with pytest.raises(UserError, match=r"(?s)latency-matrix.latency_s: got .*; allowed: an array of seconds"):
+        LatencyMatrix(np.array([["0", "0.1"], ["0.1", "0"]]))
