@@ -82,7 +82,7 @@ def measured(comparison: Comparison) -> Words:
         for name in comparison.measures
         if name not in left_out
     ]
-    rows.append(["load of a worker", *map(_load, contestants)])
+    rows.append(["largest load of a worker", *map(_load, contestants)])
     same = [f"{row[0]} {row[1]}" for row in rows if len(set(row[1:])) == 1]
     note = f"The same for all: {', '.join(same)}." if same else ""
     each = "" if rounds is None else f" of {rounds:,} rounds"
