@@ -5,7 +5,7 @@ import pytest
 from emuml.errors import ContractError
 from emuml.message import Message
 from emuml.node import Node, NodeId, check_same_messages, message_types
-from emuml.protocols.gradient_coding import messages, protocol
+from emuml.protocols.gradient_coding import messages, server, worker
 
 
 class Note(Message):
@@ -20,12 +20,12 @@ class Declared(Node):
     messages = (Note,)
 
 
-class Derived(protocol.Server):
+class Derived(server.Server):
     """Lives in a module with other messages, and speaks the language of gradient coding all the same."""
 
 
-class Elsewhere(protocol.Worker):
-    messages = (*protocol.Worker.messages, Note)
+class Elsewhere(worker.Worker):
+    messages = (*worker.Worker.messages, Note)
 
 
 def test_ids_order_by_role_and_number():
@@ -53,6 +53,6 @@ def test_a_class_knows_the_messages_of_its_module_or_those_it_declares():
 
 
 def test_nodes_that_know_different_messages_are_refused():
-    check_same_messages([protocol.Server.__new__(protocol.Server), protocol.Worker.__new__(protocol.Worker)])
+    check_same_messages([server.Server.__new__(server.Server), worker.Worker.__new__(worker.Worker)])
     with pytest.raises(ContractError, match="Elsewhere knows the message Note and Server does not"):
-        check_same_messages([protocol.Server.__new__(protocol.Server), Elsewhere.__new__(Elsewhere)])
+        check_same_messages([server.Server.__new__(server.Server), Elsewhere.__new__(Elsewhere)])
