@@ -36,7 +36,8 @@ experiment = emuml.Experiment(
 result = emuml.run(experiment, tier="event")
 nodes = {NodeId("worker", 0): ("worker", Clocked)}
 error = Emulator(nodes, Cluster(workers=1), Roster.of_counts(worker=1)).run().error
-print(result.parameters_sha256, result.duration_s, result.run.events, CORE, type(getattr(error, "__cause__", None)).__name__)
+cause = type(getattr(error, "__cause__", None)).__name__
+print(result.parameters_sha256, result.duration_s, result.run.events, CORE, cause)
 """
 
 
