@@ -264,9 +264,17 @@ def test_a_plan_can_say_what_the_worst_case_does():
     assert said.startswith("warning: if 19 neighbours")
     assert "FractionalRepetition(replication=20) amplifies nothing" in said
     assert "wait for more answers" in said
+    (said,) = CyclicRepetition(15).build(60, seed=4).remarks
+    assert said.endswith("scattered ones may amplify it far more: random factors have no known worst case")
     _, said = CyclicRepetition(2).build(1500).remarks
     assert "about 3.4 s" in said
     assert len(CyclicMDS(3).build(1500).remarks) == 1
+
+
+def test_random_factors_are_worse_without_scattered_workers_than_without_neighbours():
+    code, draws = CyclicRepetition(15).build(60, seed=4), np.random.default_rng(1)
+    gains = [code.decode(np.sort(draws.permutation(60)[15:])).noise_gain for _ in range(100)]
+    assert max(gains) > 10 * code.contiguous_gain
 
 
 def test_a_round_waits_for_more_answers_where_enough_would_drown():

@@ -49,6 +49,8 @@ class CyclicCode(LinearCode):
     def remarks(self) -> tuple[str, ...]:
         """What there is to know of its conditioning and of its decoder, for plans and reports."""
         said: tuple[str, ...] = (remark(self.contiguous_gain, self.stragglers),) if self.stragglers else ()
+        if self.stragglers > 1 and isinstance(self.decoder, NullSpace):
+            said = (f"{said[0]}; scattered ones may amplify it far more: random factors have no known worst case",)
         if self.workers >= LONG_FROM and isinstance(self.decoder, NullSpace):
             seconds = (self.workers / LONG_FROM) ** 3
             said += (f"before the first step the server prepares its decoder: about {seconds:.2g} s of real time",)
