@@ -81,8 +81,10 @@ PICTURES = {
 def draw(name: str) -> str:
     """Return the figure of a code."""
     picture = PICTURES[name]
-    times = [*of_code(name, picture), *for_comparison(name)]
-    chart = lines(times, "Seconds per round", "load: equal shares of the data per worker", "seconds", from_zero=True)
+    is_ignoring = isinstance(picture.example, IgnoreStragglers)
+    times = [*of_ignoring()] if is_ignoring else [*of_code(name, picture), *for_comparison(name)]
+    label = "workers ignored" if is_ignoring else "load: equal shares of the data per worker"
+    chart = lines(times, "Seconds per round", label, "seconds", from_zero=True)
     parts = [*matrix(picture), *_panel(chart, "Seconds per round, 30 workers", SIDE + 60, 410), *key(times)]
     background = tag("rect", width="100%", height="100%", style="fill: var(--back)")
     title = f"{name.replace('-', ' ').capitalize()}: who holds what, and how long rounds take"
@@ -94,6 +96,15 @@ def of_code(name: str, picture: Picture) -> Iterator[Series]:
     """Yield the times of a code under both laws, where it can be built."""
     for said, law in LAWS.items():
         yield Series(f"{name}, {said}", *times_of(picture.by_load, picture.collect, law))
+
+
+def of_ignoring() -> Iterator[Series]:
+    """Yield the times without a code against how many workers are ignored; its load is 1, so both laws are one."""
+    law, ignored = LAWS["the tail does not grow"], np.arange(16)
+    seconds = [sample(IgnoreStragglers(), WORKERS, law, collect=WORKERS - n).round_s.mean for n in ignored.tolist()]
+    yield Series("ignoring the last workers, load 1", ignored.astype(float), np.array(seconds))
+    exact_s = sample(FractionalRepetition(3), WORKERS, law).round_s.mean
+    yield Series("fractional repetition, load 3, exact", np.array([0.0, 15.0]), np.full(2, exact_s), "mark")
 
 
 def for_comparison(name: str) -> Iterator[Series]:
@@ -133,9 +144,12 @@ def matrix(picture: Picture) -> Iterator[Element]:
     step = SIDE / max(code.workers, code.partitions)
     most = max(abs(value) for _, values in rows for value in values)
     yield tag("text", f"{code.workers} workers, {code.partitions} partitions", x=30, y=24, style=_HEAD)
+    yield tag(
+        "text", "partitions across, workers down", x=30, y=f"{56 + code.workers * step:.1f}", style="font-size: 12px"
+    )
     for w, (held, values) in enumerate(rows):
         for i, value in zip(held, values, strict=True):
-            size = step * (0.25 + 0.6 * abs(value) / most)
+            size = 0.85 * step * (abs(value) / most) ** 0.25  # so that the smallest are seen beside the largest
             at = {"x": f"{30 + (i + 0.5) * step - size / 2:.1f}", "y": f"{40 + (w + 0.5) * step - size / 2:.1f}"}
             kind = "bar s0" if value > 0 else "line s0"
             hollow = {} if value > 0 else {"style": "fill: none"}
