@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from emuml.comparison.words import NO_BREAK, Words
@@ -25,6 +26,9 @@ def verdict(found: Explanation) -> list[str]:
     if exact:
         best = min(exact, key=lambda row: row.found.round_s.mean)
         said.append(f"Fastest of those without an error in any sampled round: {best.name}, {_s(best)} per round.")
+        alike = [row.name for row in exact if row is not best and _may_be_as_fast(row, best)]
+        if alike:
+            said.append(f"As fast, or within two standard errors of it: {', '.join(alike)}.")
     best = min(found.rows, key=lambda row: row.gradient_s)
     said.append(
         f"Most gradient per second, errors aside: {best.name}, {number(best.gradients)} in {seconds(found.time_s)}."
@@ -32,6 +36,12 @@ def verdict(found: Explanation) -> list[str]:
     if found.tail is not None:
         said.append(_of_model(found, _TAILS[_OTHER[found.tail]]))
     return said
+
+
+def _may_be_as_fast(row: Row, best: Row) -> bool:
+    """Return whether a sample does not tell the seconds of two codes apart."""
+    one, other = row.found.round_s, best.found.round_s
+    return one.mean - other.mean <= 2.0 * math.hypot(one.error, other.error)
 
 
 def _of_model(found: Explanation, other_tail: str) -> str:
@@ -112,4 +122,4 @@ def _s(row: Row) -> str:
 
 def _estimate(value: Estimate) -> str:
     shown = number(value.mean)
-    return f"{shown}{NO_BREAK}±{NO_BREAK}{number(value.error)}" if 0 < value.error < float("inf") else shown
+    return f"{shown}{NO_BREAK}±{NO_BREAK}{number(value.error)}" if value.error > 0 else shown

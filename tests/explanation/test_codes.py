@@ -111,6 +111,16 @@ def test_words_name_the_fastest_exact_code():
     assert all(len(row) == len(table.head) for table in tables(found) for row in table.rows)
 
 
+def test_what_a_sample_cannot_tell_apart_is_told():
+    said = "".join(verdict(emuml.explain(experiment(), rounds=400)))
+    # Copies of four intervals each are groups of three with other numbers.
+    assert "balanced-repetition(stragglers=2)" in said
+    assert "fractional-repetition(replication=3)" in said
+    few = emuml.explain(experiment(), rounds=2)
+    balanced = next(row for row in tables(few)[0].rows if row[0].startswith("balanced"))
+    assert balanced[2].endswith("∞")
+
+
 def test_without_redundancy_two_shares_are_the_work_of_others():
     found = emuml.explain(experiment(Uncoded()), rounds=10)
     assert any(row.found.load.mean == 2.0 for row in found.rows)
