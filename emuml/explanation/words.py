@@ -86,10 +86,10 @@ def _rounds(found: Explanation) -> Words:
     note = (
         "load: equal shares of the data that a worker computes in a round, 1 for all that are uncoded. A partition's "
         "weight is how much its gradient counts in the decoded sum, 1 in an exact one. error: squared distance of the "
-        "weights from 1, per partition: 0 is the full gradient, 1 is as far off as no gradient; exact: share of rounds "
-        "without error; weight: its mean, below 1 steps are shorter; bias: distance of the partitions' mean weights "
-        "from 1, which more rounds do not average away; noise gain: by how much the rounding of answers grows in the "
-        "sum, 1 for plain sums."
+        "weights from 1, per partition: 0 is the full gradient, 1 is as far off as no gradient; exact: share of the "
+        "sampled rounds without error; weight: its mean, below 1 steps are shorter; bias: distance of the partitions' "
+        "mean weights from 1, which more rounds do not average away; noise gain: by how much the rounding of answers "
+        "grows in the sum, 1 for plain sums."
     )
     return Words("A round, at equal work", f"on the cluster of {found.name}", head, rows, note)
 
