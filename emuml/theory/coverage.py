@@ -113,7 +113,7 @@ def covered_groups_distribution(groups: int, replication: int, collect: int) -> 
 
     Examples
     --------
-    >>> covered_groups_distribution(groups=3, replication=2, collect=3)
+    >>> [round(chance, 12) for chance in covered_groups_distribution(groups=3, replication=2, collect=3)]
     [0.0, 0.0, 0.6, 0.4]
     """
     check_integer(groups, "groups", 1)

@@ -44,7 +44,9 @@ def test_a_planted_bug_is_found_and_printed_as_a_program():
 
     assert "always: what was acknowledged is there" in text
     assert "state.crash(node='keeper-0')" in program
-    assert len(re.findall(r"state\.(?!begin|teardown)", program)) <= 6
+    # Of at most 15 steps. Shrinking ends at a local minimum of 4 to 8, which depends on the modules that are loaded:
+    # Hypothesis tries the constants in them.
+    assert len(re.findall(r"state\.(?!begin|teardown)", program)) <= 8
 
     pasted = {"Cluster": machine(Hasty)}
     exec(program[program.index("state = ") : program.index("state.teardown")], pasted)
