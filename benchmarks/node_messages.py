@@ -17,7 +17,7 @@ Verdict (2 cores shared with other work, CPython 3.11): where the master broadca
 1,000 workers, so that 20 is reached in some runs only, and 19 to 20 times at 10,000; where it sends one by one, 15.5 to
 16.9 (20 is missed) and 16 to 18. With a trace kept 7.6 and 8.3. Handlers alone are 45 and 32 times as fast at 1,000:
 of the 0.5 us of a worker's round with a broadcast 0.22 are theirs, with single sends 0.30 of 0.65, and 0.06 of both are
-the set-up of the run. In a brief run 21 times SimGrid's C++, 119 times its bindings; 856 bytes for each of 300,000 idle
+the set-up of the run. 21 times SimGrid's C++, 133 times its bindings; 856 bytes for each of 300,000 idle
 workers.
 """
 
@@ -215,7 +215,7 @@ def beside_simgrid(brief: bool) -> dict[str, harness.Figure]:
     """Return speed over SimGrid's, in turns: seconds of ours and of its processes."""
     figures: dict[str, harness.Figure] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for engine, workers, rounds, target in (("C++", 1000, 50, 4.0), ("Python", 1000, 3, 100.0)):
+        for engine, workers, rounds, target in (("C++", 1000, 50, 4.0), ("Python", 1000, 3 if brief else 20, 100.0)):
             name = f"against SimGrid {engine}, {workers} workers"
             try:
                 if engine == "C++":
