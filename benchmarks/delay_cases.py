@@ -8,6 +8,7 @@ fastest time of each worker (``shifted``: what is beyond it came from elsewhere)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -61,7 +62,7 @@ def stationary(rounds: int, sizes: tuple[int, ...]) -> Iterator[Case]:
                 f"{kind}, n = {workers}",
                 workers,
                 rounds,
-                lambda seed, kind=kind, workers=workers: law(kind, workers, rounds, seed),  # type: ignore[misc]
+                partial(law, kind, workers, rounds),
             )
 
 
@@ -108,14 +109,14 @@ def slowed_matrix(rounds: int, workers: int = 30, count: int = 9, factor: float 
 def recorded() -> Iterator[Case]:
     """Yield the traces that ``EMUML_DATA`` holds, in both readings; nothing without it."""
     for name, times in _traces():
-        shift = times.min(axis=0)
-        yield Case(f"{name}, scaled", times.shape[1], len(times), lambda seed, t=times: lambda i, load: load * t[i])  # type: ignore[misc]
-        yield Case(
-            f"{name}, shifted",
-            times.shape[1],
-            len(times),
-            lambda seed, t=times, s=shift: lambda i, load: t[i] + (load - 1.0) * s,  # type: ignore[misc]
-        )
+        yield Case(f"{name}, scaled", times.shape[1], len(times), partial(_recorded, times, times))
+        shifts = np.broadcast_to(times.min(axis=0), times.shape)
+        yield Case(f"{name}, shifted", times.shape[1], len(times), partial(_recorded, times, shifts))
+
+
+def _recorded(times: Floats, per_load: Floats, seed: int) -> Times:
+    """Return recorded times, of which a part grows with the load; a recording has no seed."""
+    return lambda i, load: times[i] + (load - 1.0) * per_load[i]
 
 
 def _traces() -> Iterator[tuple[str, Floats]]:
