@@ -1,10 +1,9 @@
-"""What plans, reports and oracles say of runs with exact codes."""
+"""What plans and reports say of runs with exact codes."""
 
 import numpy as np
 import pytest
 
 import emuml
-import emuml.testing as et
 from emuml.cluster import Cluster, DelayTrace, ShiftedExponential
 from emuml.experiment.plan import plan
 from emuml.explanation.words import notes
@@ -85,30 +84,3 @@ def test_a_run_whose_neighbours_straggle_waits_for_more_answers():
     assert all(81 < row["arrivals"] < 100 for row in logged)
     assert all(row["decode_error"] < 1e-4 for row in logged)
     assert result.parameters == pytest.approx(emuml.run(experiment(CyclicMDS(0), 100)).parameters, rel=1e-2)
-
-
-PROTOCOLS = [
-    GradientCoding(CyclicRepetition(1)),
-    GradientCoding(CyclicRepetition(2), collect=3),
-    GradientCoding(YeAbbe(1, 2)),
-]
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=str)
-def test_runs_stand_what_is_shipped_to_check_them(protocol):
-    for workers in (3, 4, 6):
-        assert et.run(lambda: protocol, et.Scenario(workers=workers, rounds=3)).ok
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=str)
-def test_explored_crashes_of_workers_and_of_the_server_do_no_harm(protocol):
-    found = et.explore(
-        lambda: protocol,
-        et.shipped(protocol),
-        runs=60,
-        clusters=et.clusters(workers=(3, 5)),
-        faults=et.faults(crash=2, keep=()),
-    )
-    assert found.failure is None, found.failure.trial.report()
-    assert found.ok

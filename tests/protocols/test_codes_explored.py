@@ -1,12 +1,22 @@
-"""Deadlines, verified votes and sums of what arrives, explored: no order of events and no crash breaks them."""
+"""Codes and deadlines, explored: no order of events and no crash breaks what is shipped to check them."""
 
 import pytest
 
 import emuml.testing as et
 from emuml.protocols import GradientCoding
-from emuml.protocols.gradient_coding import FractionalRepetition, StochasticCode, Uncoded, VerifiedRepetition
+from emuml.protocols.gradient_coding import (
+    CyclicRepetition,
+    FractionalRepetition,
+    StochasticCode,
+    Uncoded,
+    VerifiedRepetition,
+    YeAbbe,
+)
 
 PROTOCOLS = [
+    GradientCoding(CyclicRepetition(1)),
+    GradientCoding(CyclicRepetition(2), collect=3),
+    GradientCoding(YeAbbe(1, 2)),
     GradientCoding(VerifiedRepetition(3)),
     GradientCoding(VerifiedRepetition(3, on_unresolved="drop"), stragglers="wait-all", deadline_s=1.0),
     GradientCoding(StochasticCode(2, 0.25)),
@@ -29,7 +39,7 @@ def test_explored_crashes_of_workers_and_of_the_server_do_no_harm(protocol):
     found = et.explore(
         lambda: protocol,
         et.shipped(protocol),
-        runs=50,
+        runs=60,
         clusters=et.clusters(workers=(3, 5)),
         faults=et.faults(crash=2, keep=()),
     )
